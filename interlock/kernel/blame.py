@@ -6,27 +6,49 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from pydantic import ValidationError
+
 OURS = f"{Path(__file__).parents[1]}/"
 OF_PYTHON = f"{sysconfig.get_path('stdlib')}/"
+OWN, INSTALLED, INTERLOCK, PYTHON = 3, 2, 1, 0  # how near a file is to who reads of it
 
 
-def blamed(failure: BaseException) -> str:
-    """Return an error as a sentence, with the last line of a person's own file on the way to it."""
+class PlacedError(ValueError):
+    """An error whose sentence names file and line itself."""
+
+
+def blamed(failure: BaseException, *, otherwise: str = "") -> str:
+    """Return an error as a sentence, with the last line of a person's own file on the way to it.
+
+    If no such file is on the way, `otherwise` is the place, or the last line of any file.
+    """
+    if isinstance(failure, PlacedError):
+        return str(failure)
     kind = type(failure).__name__
     if isinstance(failure, SyntaxError) and failure.filename:
         return f"{kind}: {failure.msg} ({failure.filename}, line {failure.lineno})"
+    text = f"{kind}: {_said(failure)}"
     frames = traceback.extract_tb(failure.__traceback__)
-    text = f"{kind}: {' '.join(str(failure).split())}"
     if not frames:
-        return text
+        return f"{text} ({otherwise})" if otherwise else text
     frame = max(reversed(frames), key=lambda frame: _nearness(frame.filename))
+    if otherwise and _nearness(frame.filename) < INSTALLED:
+        return f"{text} ({otherwise})"
     return f"{text} ({frame.filename}, line {frame.lineno})"
 
 
+def _said(failure: BaseException) -> str:
+    """Return what an error says, in one line."""
+    if not isinstance(failure, ValidationError):
+        return " ".join(str(failure).split())
+    errors = failure.errors(include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors)
+
+
 def _nearness(file: str) -> int:
-    """Rank a file: 3 if a person's own, 2 if installed, 1 if Interlock's, 0 if Python's."""
+    """Return whose a file is: OWN, INSTALLED, INTERLOCK, or PYTHON."""
     if {"site-packages", "dist-packages"} & set(Path(file).parts):
-        return 1 if file.startswith(OURS) else 2
+        return INTERLOCK if file.startswith(OURS) else INSTALLED
     if file.startswith(("<", OF_PYTHON)):
-        return 0
-    return 1 if file.startswith(OURS) else 3
+        return PYTHON
+    return INTERLOCK if file.startswith(OURS) else OWN

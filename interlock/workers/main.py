@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
+from interlock.kernel.blame import blamed
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings
@@ -20,7 +21,6 @@ from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeper import register_sweeps
-from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.files.private import close_folder
 from interlock.workers.supervision.publishing import publishing_thread
@@ -73,7 +73,7 @@ def assemble(settings: Settings) -> Celery:
             raise SystemExit(f"interlock: {refusal}") from refusal
         except Exception as failure:
             # A system of others may raise anything where it opens what it needs.
-            why = f"interlock: this worker cannot start: {cause_of(failure)}"
+            why = f"interlock: this worker cannot start: {blamed(failure)}"
             raise SystemExit(why) from failure
         if settings.agents_max:
             announcer.start(announced)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from interlock.kernel.blame import PlacedError
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
@@ -38,7 +39,7 @@ from interlock.workflow.parts import (
     WaitPart,
 )
 from interlock.workflow.place import SourceLine
-from interlock.workflow.sample import sample
+from interlock.workflow.sample import full_sample, sample
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 LENGTH_MAX = timedelta(days=3650)
@@ -130,8 +131,8 @@ def _budget(flow: Declared, budget: Budget) -> None:
         raise flow.place.error(
             f"over={budget.over!r} is no state of {flow.name}: {', '.join(known)}"
         )
-    bounds, value = OfData(flow).bounds(), sample(flow.data)
-    _called(flow.place, "the budget", lambda data: bounds(as_json(data)), value)
+    bounds = OfData(flow).bounds()
+    _called(flow, flow.place, "the budget", lambda data: bounds(as_json(data)))
 
 
 def _state(flow: Declared, state: State) -> None:
@@ -208,14 +209,13 @@ def _question(flow: Declared, question: QuestionPart) -> None:
         raise question.place.error(message)
     _length(question.place, "remind", question.remind)
     _template(flow, question.place, question.text, f"the question of {question.name}")
-    value = sample(flow.data)
     for name, agrees in question.offered.items():
         if not callable(agrees):
             raise question.place.error(
                 f"offered= gives {name} {agrees!r}: write a function of the data, as in "
                 "`lambda r: r.cents < 100`"
             )
-        _called(question.place, f"offered= of {name}", agrees, value)
+        _called(flow, question.place, f"offered= of {name}", agrees)
 
 
 def _wait(flow: Declared, wait: WaitPart) -> None:
@@ -223,9 +223,9 @@ def _wait(flow: Declared, wait: WaitPart) -> None:
         raise wait.place.error(f"{wait.name}: until= says when and then= what follows; give both")
     if until := wait.until:
         zone = zone_named(flow.zone)
-        _called(wait.place, "until=", lambda data: epoch_ms(until(data), zone), sample(flow.data))
-    if not wait.calls and wait.until is None:
-        raise wait.place.error(f"{wait.name} waits for nothing: name a call, or until=")
+        _called(flow, wait.place, "until=", lambda data: epoch_ms(until(data), zone))
+    if not wait.calls and wait.until is None and wait.timeout is None:
+        raise wait.place.error(f"{wait.name} waits for nothing: name a call, until= or timeout=")
     if wait.until is None and wait.timeout is None:
         raise wait.place.error(
             f"{wait.name} may wait for ever, unseen: give it timeout= and on_timeout="
@@ -348,21 +348,27 @@ def _template(flow: Declared, place: SourceLine, text: object, what: str) -> Non
                 f"{what} names {{{field}}}, which is no field of {flow.data.__name__}: {fields}"
             )
             raise place.error(message)
-    value = sample(flow.data)
-    if value is not None:
-        shown = {name: getattr(value, name) for name in known}
-        _called(place, what, lambda _: text.format(**shown), value)
+    _called(
+        flow, place, what, lambda data: text.format(**{name: getattr(data, name) for name in known})
+    )
 
 
-def _called(place: SourceLine, what: str, function: Callable[[Any], Any], value: Any) -> None:
-    """Call a function of the data once with a sample, so that its author sees it fail."""
-    if value is None:
-        return
-    try:
-        function(value)
-    except Exception as failure:
-        message = f"{what} fails for {value!r}: {type(failure).__name__}: {failure}"
-        raise place.error(message) from failure
+def _called(flow: Declared, place: SourceLine, what: str, function: Callable[[Any], Any]) -> None:
+    """Refuse a function of the data that fails for every sample of them.
+
+    One that fails only for defaults, such as a None that a step replaces before, may be right.
+    """
+    samples = [one for one in (full_sample(flow.data), sample(flow.data)) if one is not None]
+    for value in samples:
+        try:
+            function(value)
+        except Exception as failure:  # noqa: BLE001 - a function of the user may raise anything
+            kind = "" if isinstance(failure, PlacedError) else f"{type(failure).__name__}: "
+            said = f"{what} fails for {value!r}: {kind}{failure}"
+        else:
+            return
+    if samples:
+        raise place.error(said)
 
 
 def _length(place: SourceLine, what: str, length: object) -> None:

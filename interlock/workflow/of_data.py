@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
 
 from interlock.kernel.amounts import amounts
+from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.question import nothing
 from interlock.kernel.table import Ask, Bounds
 from interlock.workflow.data import OWN, JsonData, Merge, checked, fields_merged_by, visible
 from interlock.workflow.moments import epoch_ms, zone_named
-from interlock.workflow.parts import Declared, StepPart
+from interlock.workflow.parts import Declared, QuestionPart, StepPart
+from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import fields_set
 
+T = TypeVar("T")
 PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
 
 
@@ -30,42 +33,49 @@ class OfData:
         """Return the data as their model."""
         return self.flow.data.model_validate(visible(data))
 
-    def text(self, template: str) -> Callable[[JsonData], str]:
+    def text(self, template: str, place: SourceLine) -> Callable[[JsonData], str]:
         """Return what fills a text with fields of the data."""
-
-        def text(data: JsonData) -> str:
-            value = self.load(data)
-            return template.format(**{name: getattr(value, name) for name in visible(data)})
-
-        return text
+        fields = tuple(self.flow.data.model_fields)
+        return self._of(
+            lambda data: template.format(**{name: getattr(data, name) for name in fields}), place
+        )
 
     def title(self) -> Callable[[JsonData], str]:
         """Return what names a record in lists."""
-        return self.text(self.flow.title) if self.flow.title else nothing
+        return self.text(self.flow.title, self.flow.place) if self.flow.title else nothing
 
-    def moment(self, until: Callable[[Any], Any]) -> Callable[[JsonData], int]:
+    def moment(self, until: Callable[[Any], Any], place: SourceLine) -> Callable[[JsonData], int]:
         """Return what gives the time that the data name, in ms since 1970."""
         zone = zone_named(self.flow.zone)
-        return lambda data: epoch_ms(until(self.load(data)), zone)
+        return self._of(lambda data: epoch_ms(until(data), zone), place)
 
     def bounds(self) -> Callable[[JsonData], Bounds]:
         """Return what gives the caps of a record with this data, and of all below it."""
-        budget = self.flow.budget
+        given = self.flow.budget.amounts if self.flow.budget else {}
 
-        def bounds(data: JsonData) -> Bounds:
-            given = budget.amounts if budget else {}
-            value = self.load(data)
+        def bounds(value: Any) -> Bounds:
             found: dict[str, Any] = {
                 name: amount(value) if callable(amount) else amount
                 for name, amount in given.items()
             }
             return amounts(found.pop("usd", None), **found)
 
-        return bounds
+        return self._of(bounds, self.flow.place)
 
-    def predicate(self, agrees: Callable[[Any], bool]) -> Callable[[JsonData], bool]:
-        """Return a condition on the data."""
-        return lambda data: agrees(self.load(data))
+    def offered(self, question: QuestionPart) -> dict[str, Callable[[JsonData], bool]]:
+        """Return the conditions of choices, by choice."""
+        return {name: self._of(one, question.place) for name, one in question.offered.items()}
+
+    def _of(self, function: Callable[[Any], T], place: SourceLine) -> Callable[[JsonData], T]:
+        """Return a function of the record's data from one of the model. An error names the line."""
+
+        def of_json(data: JsonData) -> T:
+            try:
+                return function(self.load(data))
+            except Exception as failure:
+                raise PlacedError(blamed(failure, otherwise=str(place))) from failure
+
+        return of_json
 
     def has_mail(self, ask: Ask) -> bool:
         """Whether an inbox has items that a step, which ends now, has not taken."""

@@ -6,21 +6,30 @@ import asyncio
 import inspect
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
+from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.errors import KernelError
-from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.work import Handler, Outcome, OverBudgetError, Work
 from interlock.workflow.changing import ONCE, settled
-from interlock.workflow.data import Data, JsonData, as_json, changes, visible
+from interlock.workflow.data import (
+    Data,
+    JsonData,
+    as_json,
+    changes,
+    lost_in_json,
+    short,
+    visible,
+)
 from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
 from interlock.workflow.parts import Cleanup, Declared, StepPart
 from interlock.workflow.work import StepWork, UnclearError
 
 
-class StepResultError(RuntimeError):
-    """A step returned what is none of its states. The message names file and line."""
+class StepResultError(PlacedError):
+    """A step returned no state of its own, or left data that cannot be kept."""
 
 
 def handlers_of(flow: Declared) -> dict[str, Handler]:
@@ -34,8 +43,8 @@ def handlers_of(flow: Declared) -> dict[str, Handler]:
 def handler_of(step: StepPart, flow: Declared) -> Handler:
     """Return the handler that runs a step and fires what its function returns."""
     running = _Running(step, flow)
-    is_async = inspect.iscoroutinefunction(inspect.unwrap(step.function))
-    return running.run_async if is_async else running.run
+    both = (step.function, inspect.unwrap(step.function))  # a decorator may change which it is
+    return running.run_async if any(map(inspect.iscoroutinefunction, both)) else running.run
 
 
 def cleanup_of(part: Cleanup, flow: Declared) -> Handler:
@@ -68,7 +77,10 @@ class _Running:
         before = visible(work.record.data)
         try:
             arguments = self._begin(work)
-            return self._end(before, arguments[0], await self.step.function(*arguments))
+            result = self.step.function(*arguments)
+            if inspect.isawaitable(result):
+                result = await result
+            return self._end(before, arguments[0], result)
         except Exception as failure:  # noqa: BLE001 - as above
             return self._failed(failure)
 
@@ -77,23 +89,34 @@ class _Running:
             raise UnclearError(f"{begun}: the worker that began it was lost")
         return _arguments(work, self.flow, takes_work=self.step.takes_work)
 
-    def _end(self, before: JsonData, data: Data, target: Any) -> Outcome:
-        if target not in self.step.targets:
-            known = ", ".join(self.step.targets)
-            raise StepResultError(
-                f"{self.step.name} returned {target!r}; its return type names {known} "
-                f"({self.step.place})"
-            )
-        # A nested value can be changed without a check: here the whole is checked.
-        after = as_json(self.flow.data.model_validate(data.model_dump()))
-        return Outcome(after_step(target), changes(self.flow.data, before, after))
+    def _end(self, before: JsonData, data: Data, result: Any) -> Outcome:
+        """Return the outcome of what a step returned and changed. Raises StepResultError."""
+        step, target = self.step, result.value if isinstance(result, Enum) else result
+        if inspect.iscoroutine(result):
+            result.close()
+            problem = f"{step.name} returned a coroutine: write it with async def"
+            raise StepResultError(f"{problem} ({step.place})")
+        if target not in step.targets:
+            problem = f"{step.name} returned {result!r}; its return type names "
+            raise StepResultError(f"{problem}{', '.join(step.targets)} ({step.place})")
+        try:
+            # A nested value can be changed without a check: here the whole is checked.
+            whole = self.flow.data.model_validate(data.model_dump())
+            if lost := next(lost_in_json(whole), ""):
+                raise ValueError(lost)  # noqa: TRY301 - one sentence for all that is wrong with data
+            change = changes(self.flow.data, before, as_json(whole))
+        except ValueError as failure:
+            problem = f"{step.name} left data that cannot be kept: {short(failure)}"
+            raise StepResultError(f"{problem} ({step.place})") from failure
+        return Outcome(after_step(target), change)
 
     def _failed(self, failure: Exception) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
         if not may_be_done or isinstance(failure, KernelError | CancelledError | OverBudgetError):
             raise failure
-        return Outcome(LOST, {"code": "unclear", "detail": cause_of(failure)})
+        why = blamed(failure, otherwise=str(self.step.place))
+        return Outcome(LOST, {"code": "unclear", "detail": why})
 
 
 def _arguments(work: Work, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:

@@ -221,7 +221,9 @@ class _Table:
             name: (self.choices[question.name, name], target, model)
             for name, (target, model) in question.choices.items()
         }
-        self._asking(question.name, self.of_data.text(question.text), choices, question)
+        self._asking(
+            question.name, self.of_data.text(question.text, question.place), choices, question
+        )
 
     def _unclear(self, step: StepPart) -> None:
         model = self.of_data.result(step)
@@ -247,7 +249,7 @@ class _Table:
         if question and question.timeout:
             timers.append(self._timer(TIMEOUT, question.timeout))
             self._add(name, self._into(TIMEOUT, name, question.on_timeout, by(STALLS)))
-        offered = question.offered if question else {}
+        offered = self.of_data.offered(question) if question else {}
         self.stages.append(
             Waiting(
                 self.state[name],
@@ -256,10 +258,7 @@ class _Table:
                 card=name,
                 question=text,
                 affordances=tuple((choice, trigger) for choice, (trigger, *_) in choices.items()),
-                offered_if={
-                    choices[choice][0]: self.of_data.predicate(agrees)
-                    for choice, agrees in offered.items()
-                },
+                offered_if={choices[choice][0]: agrees for choice, agrees in offered.items()},
             )
         )
         for trigger, target, model in choices.values():
@@ -275,7 +274,12 @@ class _Table:
         timers: list[Timer] = []
         if wait.until:
             timers.append(
-                Timer(UNTIL, self.of_data.moment(wait.until), self.trigger[UNTIL], since="epoch")
+                Timer(
+                    UNTIL,
+                    self.of_data.moment(wait.until, wait.place),
+                    self.trigger[UNTIL],
+                    since="epoch",
+                )
             )
             self._add(wait.name, self._into(UNTIL, wait.name, wait.then, by(STALLS)))
         if wait.timeout:

@@ -183,6 +183,16 @@ WORKS = {
         @refund.step
         def pay(r: Data) -> Literal["done", "late", "failed"]: ...
     """,
+    "what a step sets before it is used": """
+        class Quote(Data):
+            price: float | None = None
+            due: datetime | None = None
+        refund = Workflow("refund", Quote, start="pay")
+        @refund.step
+        def pay(q: Quote) -> Literal["done", "late", "failed", "asking", "waiting"]: ...
+        refund.ask("asking", "Pay {price:.2f}?", yes="pay", offered={"yes": lambda q: q.price > 1})
+        refund.wait("waiting", until=lambda q: q.due, then="pay")
+    """,
     "types of many kinds": """
         class Part(BaseModel):
             count: int
@@ -227,4 +237,4 @@ def test_what_is_no_mistake_works(name: str, future: bool, tmp_path: Path) -> No
     added(tmp_path, shop=annotations + head + body + ENDS)
 
     ways = {str(row.target) for row in MACHINES["refund"].transitions if row.source == "pay"}
-    assert ways == {"pay", "done", "late", "failed", "cancelled"}
+    assert {"pay", "done", "late", "failed", "cancelled"} <= ways

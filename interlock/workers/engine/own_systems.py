@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from interlock.kernel.blame import blamed
 from interlock.kernel.effect import OF_ANY_MACHINE
-from interlock.workers.engine.system import Definition, System, SystemsError, cause_of, load
+from interlock.workers.engine.system import Definition, System, SystemsError, load
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
 if TYPE_CHECKING:  # the command line lists its commands without tables
@@ -91,7 +92,7 @@ def _imported(name: str, module: str, root: Path) -> ModuleType:
     except SystemsError:
         raise  # it names file and line
     except (Exception, SystemExit) as failure:
-        raise wrong(module, f"cannot be imported: {cause_of(failure)}") from failure
+        raise wrong(module, f"cannot be imported: {blamed(failure)}") from failure
     file = getattr(imported, "__file__", None) or "a part of Python"
     if is_file and Path(file).resolve() != (root / f"{module}.py").resolve():
         problem = f"is called as a module that was imported already ({file}); rename {module}.py"

@@ -11,7 +11,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from interlock.kernel.blame import blamed
+from interlock.kernel.blame import PlacedError, blamed
 
 if TYPE_CHECKING:  # the command line lists its commands without tables and handlers
     from interlock.kernel.machine import Machine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the command line lists its commands without tables and hand
 D = TypeVar("D")
 
 
-class SystemsError(ValueError):
+class SystemsError(PlacedError):
     """A system is wrong, or claims the name of another. The message says what to change."""
 
 
@@ -167,11 +167,4 @@ def load(name: str) -> Any:
     except Exception as failure:
         if module.startswith("interlock."):
             raise
-        raise SystemsError(f"{name} cannot be loaded: {cause_of(failure)}") from failure
-
-
-def cause_of(failure: BaseException) -> str:
-    """Return an error as a sentence, with the last line of a person's own file on the way to it."""
-    if isinstance(failure, SystemsError):
-        return str(failure)  # it names its place itself
-    return blamed(failure)
+        raise SystemsError(f"{name} cannot be loaded: {blamed(failure)}") from failure
