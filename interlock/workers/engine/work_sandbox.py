@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from interlock.workers.config import Settings, SetupError
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import own_sandbox
 from interlock.workers.processes.sandbox import Sandbox, probe
 
 # The levels: how far a command is kept from the deployment that runs it.
@@ -54,16 +55,19 @@ def sandbox_of_level(settings: Settings, level: str) -> Sandbox | None:
 def folder_sandbox(settings: Settings, folder: Path) -> Sandbox | None:
     """Return the sandbox of commands in a folder of a user. Raises SandboxError.
 
-    If the folder is a repository, they cannot give it programs that the user's git would run.
+    If the folder is a repository, they can only read what git keeps: by many of those files the
+    user's git runs programs or, where they are links, writes to other files.
     """
-    sandbox, git = open_sandbox(settings), folder / ".git"
-    fixed = [git / name for name in ("config", "hooks", "info")]
-    return sandbox and sandbox.with_more(writable=[folder, git], read_only=fixed)
+    sandbox = open_sandbox(settings)
+    return sandbox and own_sandbox(sandbox, folder.resolve())
 
 
 def check_sandbox(sandbox: Sandbox | None, repo: str, folder: Path) -> Sandbox | None:
-    """Return the sandbox of commands that check a worktree: its repository can only be read."""
-    return sandbox and sandbox.with_more(writable=[folder], read_only=[Path(repo)])
+    """Return the sandbox of commands that check a worktree: its repository can only be read.
+
+    Raises RefusedError for a worktree that is a link.
+    """
+    return sandbox and own_sandbox(sandbox, folder).with_more(read_only=[Path(repo)])
 
 
 def sandbox_level(settings: Settings) -> str:

@@ -81,9 +81,13 @@ def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(
 ) -> None:
     workspace = RunWorkspace(deployment, tmp_path)
     git(workspace.folder, "init", "-q")
-    config = (workspace.folder / ".git" / "config").read_text()
+    git_files = contents(workspace.folder / ".git")
     token = deployment.folder / "home" / "token"
-    tries = f"cat {token} >> seen; git config core.fsmonitor evil; mv .git away; true"
+    tries = (
+        f"cat {token} >> seen; git config core.fsmonitor evil; mv .git away;"
+        "echo .. > .git/commondir; mkdir .git/modules .git/worktrees;"
+        "ln -s /evil .git/index; ln -s /evil .git/logs; true"
+    )
     workspace.run_to_end(
         f"""
         sentinels:
@@ -98,7 +102,12 @@ def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(
     )
     assert (workspace.folder / "made").read_text() == "done\n"
     assert (workspace.folder / "seen").read_text() == ""
-    assert (workspace.folder / ".git" / "config").read_text() == config
+    assert contents(workspace.folder / ".git") == git_files
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return the files in a folder, and its folders without a content."""
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
 def test_a_job_sees_the_folders_of_its_graph_and_changes_its_own(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.engine.work_sandbox import check_sandbox
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
@@ -196,6 +197,24 @@ def test_no_file_of_an_agent_decides_what_is_done_outside_of_its_sandbox(
         "two": "2\n",
     }
     git(repository.root, "fsck", "--strict")
+
+
+def test_a_worktree_that_a_session_has_replaced_by_a_link_is_refused(
+    repository: Repository, tree: Worktree, outside: Outside
+) -> None:
+    """A session may write in the folder that its worktrees are in."""
+    before = outside.seen()
+    shutil.rmtree(tree.folder)
+    tree.folder.symlink_to(outside.folder)
+
+    with pytest.raises(RefusedError, match="git knows no worktree at"):
+        commits(repository, tree)
+    with pytest.raises(RefusedError, match="git does not know"):
+        save_work(repository, tree, message="saved", identity=AGENT)
+    with pytest.raises(RefusedError, match="is a link"):
+        check_sandbox(repository.sandbox, str(repository.root), tree.folder)
+
+    assert outside.seen() == before
 
 
 def checked_out(repository: Repository, branch: str) -> Path:
