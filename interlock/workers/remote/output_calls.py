@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,10 +30,12 @@ class OutputCalls:
     def logs(self, record: str, *, number: int | None = None) -> Logs:
         """Return the end of what the agent of a record printed, as its computer publishes it.
 
-        `number` is that of the session or claim; by default it is the last one. Raises
-        NoOutputError.
+        `number` is that of the session or claim; by default it is the last one. A note says where
+        work of a task is that was not merged. Raises NoOutputError.
         """
-        return published_logs(partial(self._look, record, number, 0))
+        found = published_logs(partial(self._look, record, number, 0))
+        path = f"/v1/records/{record_id(record)}:description"
+        return replace(found, note=found.note + self.api.call(_left_of, "GET", path))
 
     def tail(self, record: str, *, newest: Callable[[], str] | None = None) -> Iterator[str]:
         """Yield what the agent of a record prints, until the record has ended or asks a person.
@@ -65,6 +68,12 @@ class OutputCalls:
         query: dict[str, Any] = {"after": position} | ({} if run is None else {"run": run})
         path = f"/v1/records/{record_id(record)}:output"
         return self.api.call(_printed_of, "GET", path, **query)
+
+
+def _left_of(body: Body) -> str:
+    """Return the sentences about what a record's work has left, as its description has them."""
+    left = str(body["details"].get("left", ""))
+    return f"{left}\n" if left else ""
 
 
 def _printed_of(body: Body) -> PrintedOutput:

@@ -61,7 +61,8 @@ def between(published: Published, monkeypatch: pytest.MonkeyPatch) -> list[Calla
 
 @pytest.fixture
 def claim(interlock: Client) -> Claimed:
-    return claimed(interlock, "b/one").alive(host="anvil")
+    place = {"repo": "/work/paper", "worktree": "/trees/one@1"}
+    return claimed(interlock, "b/one", of_turn={**place, "host": "anvil"}).alive(host="anvil")
 
 
 @pytest.fixture(params=["store", "http"])
@@ -96,6 +97,22 @@ def test_the_end_of_an_output_is_read_from_another_computer(
         reader.logs("paper")
     with pytest.raises(CallError, match="paper is a thread"):
         list(reader.tail("paper"))
+
+
+def test_the_place_of_work_that_was_not_merged_is_named_on_every_way(
+    reader: Tasks | HttpClient,
+    claim: Claimed,
+    published: Published,
+    between: list[Callable[[], object]],
+) -> None:
+    del between
+    published.prints(FOLDER, "one\n")
+    claim.task_fires("failed", {"reason": "it crashed", "final": True})
+
+    note = reader.logs("b/one").note
+
+    where = "the work of claim 1 is in /trees/one@1 on anvil: `cd /trees/one@1` (until it is saved)"
+    assert note == f"{NOTE}{where}\n"
 
 
 def test_an_output_is_followed_until_the_task_asks_a_person(

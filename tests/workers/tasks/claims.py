@@ -78,10 +78,17 @@ def same_partition(root: str) -> str:
     return next(name for name in names if partition_of(name) == partition_of(root))
 
 
-def claimed(client: Client, name: str, *, identity: str = "unknown", **more: Any) -> Claimed:
+def claimed(
+    client: Client,
+    name: str,
+    *,
+    identity: str = "unknown",
+    of_turn: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Claimed:
     """Submit a task and claim it as the assignment does, on a `host` if one is given.
 
-    Its agent is about to start.
+    Its agent is about to start. `of_turn` is more of what its turn is created from.
     """
     where = {"host": more.pop("host")} if "host" in more else {}
     dispatch, task_id = client.dispatch, submitted(client, name, **more)
@@ -105,7 +112,8 @@ def claimed(client: Client, name: str, *, identity: str = "unknown", **more: Any
     agent = {"name": names.name, "role": role, "command": "true", "task": task_id}
     cause = Call(Cause("assignment"))
     dispatch.create("agent", names.agent, agent, cause, initial_lease=initial_lease)
-    dispatch.create("turn", names.turn, {"task": task_id, "number": names.number}, cause)
+    turn = {"task": task_id, "number": names.number, **(of_turn or {})}
+    dispatch.create("turn", names.turn, turn, cause)
     claim = Claimed(client, task, held(client, names.agent, initial_lease), names)
     claim.turn("task_claimed", "assignment")
     claim.turn("agent_spawned")
