@@ -40,8 +40,8 @@ local function release_reservation(chain, entry)
   entry.reserved = give_back(chain, 'reserved', entry.reserved)
 end
 
--- Books what a lost holder had reserved as residue, because it may have used it. The record keeps it
--- under the holder's token: a report that comes too late says what it used.
+-- Books what a lost holder had reserved as residue, because it may have used it. The record keeps
+-- it under the holder's token: a report that comes too late says what it used.
 local function book_residue(record, chain, entry)
   if entry.reserved == '-' then
     return
