@@ -99,7 +99,7 @@ def counts(pairs: Pairs) -> dict[str, int]:
 def entry_of(suffix: str, line: str) -> Entry:
     """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
     values = ["" if value == "-" else value for value in line.split(" ")]
-    name, kind, state, token, holder, countdown = values[:6]
+    name, kind, state, token, holder, countdown, _reserved = values[:7]
     (
         attempts,
         attempts_max,
@@ -113,11 +113,10 @@ def entry_of(suffix: str, line: str) -> Entry:
         interrupts,
         _acknowledged,
         _polls,
-        _reserved,
         _grace_ms,
         _fires_exhausted,
         exclusive,
-    ) = values[6:]
+    ) = values[7:]
     return Entry(
         suffix=suffix,
         name=name,

@@ -1,14 +1,13 @@
 -- An effect's entry is a line of values in field 'e:<suffix>' of its record: first texts, where '-'
--- is none, then numbers, and among them what it has reserved. Their order is that of the names in
--- read_entry; Python reads them in the same order (entry_of in codec.py). One pattern and one
--- format for the whole line: a table of names with a loop over it made the scripts 9 % slower, a
--- renewal 22 %.
-local ENTRY_PATTERN = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'
+-- is none, then numbers. Their order is that of the names in read_entry; Python reads
+-- them in the same order (entry_of in codec.py). One pattern and one format for the whole line:
+-- a table of names with a loop over it made the scripts 9 % slower, a renewal 22 %.
+local ENTRY_PATTERN = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'
   .. ' (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'
-  .. ' (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
-local ENTRY_FORMAT = '%s %s %s %s %s %s'
+  .. ' (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local ENTRY_FORMAT = '%s %s %s %s %s %s %s'
   .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
-  .. ' %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f'
+  .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
 
 -- Returns an effect's entry, or nil where the record does not owe the effect.
 local function read_entry(record, suffix)
@@ -16,9 +15,9 @@ local function read_entry(record, suffix)
   if not line then
     return nil
   end
-  local name, kind, state, token, holder, countdown,
+  local name, kind, state, token, holder, countdown, reserved,
     attempts, attempts_max, releases, lease_until, kill_by, not_before, begun, no_restart,
-    once, interrupts, acknowledged, polls, reserved, grace_ms, fires_exhausted, exclusive
+    once, interrupts, acknowledged, polls, grace_ms, fires_exhausted, exclusive
     = string.match(line, ENTRY_PATTERN)
   return {
     name = name,
@@ -27,6 +26,7 @@ local function read_entry(record, suffix)
     token = token,
     holder = holder,
     countdown = countdown, -- the one that a spawn or an advance belongs to
+    reserved = reserved, -- 'name=amount,name=amount'
     attempts = tonumber(attempts),
     attempts_max = tonumber(attempts_max),
     releases = tonumber(releases), -- how often it was given back without counting the attempt
@@ -39,7 +39,6 @@ local function read_entry(record, suffix)
     interrupts = tonumber(interrupts), -- how many were posted to the holder
     acknowledged = tonumber(acknowledged), -- how many of them the holder has acknowledged
     polls = tonumber(polls), -- how often a sweep has polled it since it was last held
-    reserved = reserved, -- 'name=amount,name=amount', or '-'
     grace_ms = tonumber(grace_ms),
     fires_exhausted = tonumber(fires_exhausted), -- 1: the sweep fires a trigger, 0: quarantine
     exclusive = tonumber(exclusive),
@@ -56,6 +55,7 @@ local function write_entry(record, suffix, entry)
     entry.token or '-',
     entry.holder or '-',
     entry.countdown or '-',
+    entry.reserved or '-',
     entry.attempts or 0,
     entry.attempts_max,
     entry.releases or 0,
@@ -68,7 +68,6 @@ local function write_entry(record, suffix, entry)
     entry.interrupts or 0,
     entry.acknowledged or 0,
     entry.polls or 0,
-    entry.reserved or '-',
     entry.grace_ms,
     entry.fires_exhausted or 0,
     entry.exclusive or 0
