@@ -72,7 +72,7 @@ class OutputCalls:
 
 def _left_of(body: Body) -> str:
     """Return the sentences about what a record's work has left, as its description has them."""
-    left = str(body["details"].get("left", ""))
+    left = str((body["details"] or {}).get("left", ""))
     return f"{left}\n" if left else ""
 
 

@@ -150,7 +150,7 @@ def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_faile
     def fail(_: Work) -> NoReturn:
         raise ValueError("no paper")
 
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
     record = running.approved("jot")
     attempts = record.entries[0].attempts_max
     for _ in range(attempts):

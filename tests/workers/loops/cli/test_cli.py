@@ -402,7 +402,7 @@ def test_tail_prints_the_output_of_sessions_that_ended_between_two_polls(
     result = run_anywhere("tail", "owl")
     logs, unknown = run_anywhere("logs", "owl"), run_anywhere("logs", "nobody")
 
-    assert logs.stdout == "session 3\n[red]goodbye\n"
+    assert logs.stdout == "session 3\n[red]goodbye\n", logs.stderr
     assert "the agent 'nobody' was never started" in unknown.stderr
     assert result.exit_code == 0, result.output
     assert result.stdout == "last arguments\nsession 2\nsession 3\n[red]goodbye\n"
