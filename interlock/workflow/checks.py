@@ -15,6 +15,7 @@ from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
+from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data, as_json, item_type
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
@@ -123,7 +124,10 @@ def _ends(flow: Declared) -> None:
         _length(flow.place, "expires", flow.expires)
 
 
-def _budget(flow: Declared, budget: Budget) -> None:
+def _budget(flow: Declared, budget: object) -> None:
+    if not isinstance(budget, Budget):
+        message = f"budget={budget!r} is no budget: write Budget(tokens=10_000)"
+        raise flow.place.error(message)
     if not budget.amounts:
         raise flow.place.error("the budget names nothing: write Budget(tokens=10_000)")
     known = [*flow.states, *ends_of(flow)]
@@ -178,6 +182,8 @@ def _step(step: StepPart) -> None:
 
 def _each(flow: Declared, each: EachPart) -> None:
     found = item_model(each.place, flow.data, each.field)
+    if not isinstance(each.child, Definition):
+        raise each.place.error(f"{each.name}: workflow={each.child!r} is no workflow")
     if each.child.data is not found:
         raise each.place.error(
             f"{each.name}: the items of {each.field} are {found.__name__}, and {each.child.name} "

@@ -45,10 +45,11 @@ def targets_of(function: Function) -> tuple[str, ...]:
         raise place.error(f"{name} returns {problem}, which names no state: {EXAMPLE}") from None
 
 
-def check_data(function: Function, model: type, workflow: str) -> None:
-    """Refuse a function whose first parameter is another model than the data of its workflow.
+def check_data(function: Function, model: type, whose: str) -> None:
+    """Refuse a function whose first parameter is another model than it gets.
 
-    A type that cannot be read, such as one that is imported for type checkers alone, is let be.
+    `whose` says what the model is of, as `the data of refund`. A type that cannot be read, such as
+    one that is imported for type checkers alone, is let be.
     """
     try:
         named = _evaluated(function, next(iter(_parameters(function).values())).annotation)
@@ -56,8 +57,21 @@ def check_data(function: Function, model: type, workflow: str) -> None:
         return
     is_other = isinstance(named, type) and named is not inspect.Parameter.empty
     if is_other and not issubclass(model, named):
-        message = f"takes {named.__name__}, but the data of {workflow} are {model.__name__}"
+        message = f"takes {named.__name__}, but {whose} are {model.__name__}"
         raise place_of(function).error(f"{function.__name__} {message}")
+
+
+def check_returns_nothing(function: Function) -> None:
+    """Refuse a function of an item that says that it returns something. Raises WorkflowError."""
+    try:
+        found = _evaluated(function, inspect.get_annotations(function).get("return"))
+    except UNREADABLE:
+        return
+    if found not in (None, type(None)):
+        raise place_of(function).error(
+            f"{function.__name__} works on an item, and what it returns would be lost: let it "
+            "return None, and set a field"
+        )
 
 
 def message_of(function: Function) -> Any:

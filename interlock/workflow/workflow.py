@@ -35,6 +35,7 @@ from interlock.workflow.parts import (
 from interlock.workflow.place import SourceLine, here, place_of
 from interlock.workflow.signature import (
     check_data,
+    check_returns_nothing,
     message_of,
     takes_work,
     targets_of,
@@ -134,7 +135,7 @@ class Workflow(Defined[D]):
             place = place_of(function)
             targets = targets_of(function)
             takes = takes_work(function)
-            check_data(function, self.data, self.name)
+            check_data(function, self.data, f"the data of {self.name}")
             self._add(
                 StepPart(
                     name=name or function.__name__,
@@ -310,10 +311,11 @@ class Workflow(Defined[D]):
     ) -> Workflow[Any]:
         """Return the workflow of one item: one step, which ends as done or failed."""
         place = place_of(function)
-        child: Workflow[Any] = Workflow(
-            f"{self.name}_{name}", item_model(place, self.data, field), start=name
-        )
         takes = takes_work(function)
+        item = item_model(place, self.data, field)
+        check_data(function, item, f"the items of {field}")
+        check_returns_nothing(function)
+        child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name)
         child._add(
             StepPart(
                 name=name,
@@ -343,7 +345,7 @@ class Workflow(Defined[D]):
             call = CallPart(name=name, place=place, function=function, message=message, by=by)
             check_call(place, call)
             check_model(place, message, name.title().replace("_", ""))
-            check_data(function, self.data, self.name)
+            check_data(function, self.data, f"the data of {self.name}")
             self._refuse_twin(place, name, "call", self.declared.calls.get(name))
             self.declared.calls[name] = call
             return function

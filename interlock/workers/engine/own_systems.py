@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from interlock.kernel.blame import blamed
 from interlock.kernel.effect import OF_ANY_MACHINE
@@ -43,8 +43,7 @@ def add_systems(names: Iterable[str], root: Path) -> None:
             imported = _imported(name, module, folder)
             definitions = _definitions_in(imported)
             system = _system_of(module, imported, definitions)
-            places = {each.name: each.place for each in definitions.values()}
-            _add_machines(module, system, places)
+            _add_machines(module, system)
             _ADDED[name] = system
             place = str(folder.absolute())
             is_there = PathFinder.find_spec(module.partition(".")[0], [place]) is not None
@@ -107,7 +106,7 @@ def _check_bound(made: list[Definition[Any]]) -> None:
     values = [value for variables in names for value in list(variables.values())] if made else []
     bound = {id(value) for value in values}
     for value in values:
-        if type(value).__name__ != "module" and isinstance(value, Definition):
+        if _is_definition(value):
             bound |= {id(child) for child in vars(value.children).values()}
     for each in made:
         if id(each) not in bound:
@@ -117,14 +116,17 @@ def _check_bound(made: list[Definition[Any]]) -> None:
             )
 
 
+def _is_definition(value: object) -> TypeGuard[Definition[Any]]:
+    """Whether a value is a definition. A proxy is not asked: it would load what it stands for."""
+    return issubclass(type(value), Definition)
+
+
 def _definitions_in(module: ModuleType) -> dict[str, Definition[Any]]:
     """Return the definitions at the top level of a module, by variable, each once."""
     found: dict[str, Definition[Any]] = {}
     for variable, value in vars(module).items():
-        if type(value).__name__ == "module" or not isinstance(value, Definition):
-            continue
-        if any(value is each for each in found.values()):
-            continue  # a second variable of the same one
+        if not _is_definition(value) or any(value is each for each in found.values()):
+            continue  # it is none, or a second variable of the same one
         if twin := next((each for each in found.values() if each.name == value.name), None):
             raise SystemsError(
                 f"two workflows are called {value.name}; rename this one, or the other "
@@ -178,8 +180,9 @@ def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> 
     )
 
 
-def _add_machines(module: str, system: System, places: Mapping[str, str]) -> None:
+def _add_machines(module: str, system: System) -> None:
     known = import_module("interlock.kernel.machines").MACHINES
+    places = {each.name: each.place for each in Definition.MADE}
     for name, where in system.machines.items():
         place = f" ({places[name]})" if name in places else ""
         if not _NAME.fullmatch(name):
