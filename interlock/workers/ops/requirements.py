@@ -21,7 +21,7 @@ SOURCES = {
     "H": ("Hankweave", 60),
     "T": ("work-buddy", 34),
     "S": ("Swarm", 25),
-    "D": ("Interlock's own aims", 9),
+    "D": ("Interlock's own aims", 12),
 }
 VERDICTS = ("done", "ours", "open")
 ROW = re.compile(r"^\| ([A-Z]\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|([^|]+)\|$", re.MULTILINE)
