@@ -26,7 +26,7 @@ from interlock.workflow.data import (
 from interlock.workflow.parts import CallPart
 
 JsonData = Mapping[str, Any]
-ONCE = f"{OWN}once"  # the name of what was begun in this state and may not be done again
+ONCE = f"{OWN}once"  # the names of what was begun in this state and may not be done again
 WHY = f"{OWN}lost"  # why it is not known whether that was done
 
 
@@ -59,7 +59,7 @@ def answered(ask: Ask) -> JsonData:
 
 def begun(ask: Ask) -> JsonData:
     """Return the data, which now say what was begun."""
-    return {**ask.data, ONCE: ask.payload["name"]}
+    return {**ask.data, ONCE: [*ask.data.get(ONCE, []), ask.payload["name"]]}
 
 
 def lost(ask: Ask) -> JsonData:

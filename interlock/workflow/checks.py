@@ -174,8 +174,7 @@ def _step(step: StepPart) -> None:
     if step.pool in PROCESSES:
         raise step.place.error(f"pool={step.pool!r} is a process of Interlock's: choose another")
     _length(step.place, "timeout", step.timeout)
-    if step.retry_delay is not None:
-        _length(step.place, "retry_delay", step.retry_delay)
+    _length(step.place, "retry_delay", step.retry_delay)
     if type(step.max_attempts) is not int or not 1 <= step.max_attempts <= 100:  # noqa: PLR2004 - more never helps
         raise step.place.error(f"max_attempts={step.max_attempts!r}: give a number from 1 to 100")
 

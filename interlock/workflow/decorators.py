@@ -14,6 +14,8 @@ D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
 R = TypeVar("R", bound=str | Awaitable[str])
 N = TypeVar("N", bound=Awaitable[None] | None)
+ASK, SKIP = "ask", "skip"  # what follows when a function has failed for good on a child
+DONE, FAILED = "done", "failed"  # the ends of a child
 
 
 class StepDecorator(Protocol[D]):

@@ -29,7 +29,7 @@ def days(number: float) -> timedelta:
     return timedelta(days=number)
 
 
-HOUR, DAY = hours(1), days(1)
+SECOND, HOUR, DAY = seconds(1), hours(1), days(1)
 
 
 def as_ms(length: timedelta) -> int:

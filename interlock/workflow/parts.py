@@ -33,9 +33,10 @@ class StepPart:
     marks_once: bool  # it calls work.once
     timeout: timedelta
     max_attempts: int
-    retry_delay: timedelta | None
+    retry_delay: timedelta  # after the first failure; it doubles
     on_failure: str  # the state that follows when its attempts are used up; '' asks a person
     pool: str
+    queue: str
 
     @property
     def unclear(self) -> str:

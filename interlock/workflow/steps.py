@@ -25,7 +25,7 @@ from interlock.workflow.data import (
 from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
 from interlock.workflow.parts import Cleanup, Declared, StepPart
-from interlock.workflow.work import StepWork, UnclearError
+from interlock.workflow.work import StepWork, UnclearError, once_key
 
 
 class StepResultError(PlacedError):
@@ -85,8 +85,9 @@ class _Running:
             return self._failed(failure)
 
     def _begin(self, work: Work) -> tuple[Any, ...]:
-        if begun := work.record.data.get(ONCE):
-            raise UnclearError(f"{begun}: the worker that began it was lost")
+        for begun in work.record.data.get(ONCE, []):
+            if work.results.find(once_key(begun)) is None:
+                raise UnclearError(f"{begun}: the worker that began it was lost")
         return _arguments(work, self.flow, takes_work=self.step.takes_work)
 
     def _end(self, before: JsonData, data: Data, result: Any) -> Outcome:

@@ -9,27 +9,23 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, Effect
+from interlock.kernel.effect import CASCADE, RESOLUTION, Effect
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import ChildLost, Tally
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
-    PRODUCER,
     STALLS,
     UNBOUND,
     Active,
     Bounds,
     Row,
-    Stage,
     Terminal,
-    Transition,
     Waiting,
     always,
     by,
     move,
     reenter,
-    rows,
     stay,
 )
 from interlock.kernel.timer import Timer
@@ -37,7 +33,6 @@ from interlock.kernel.traits import Bookkeeping, Children
 from interlock.workflow.changing import (
     ONCE,
     Begun,
-    Calling,
     Lost,
     answered,
     begun,
@@ -45,36 +40,25 @@ from interlock.workflow.changing import (
     lost,
     settled,
 )
-from interlock.workflow.data import Because, Change, checked
-from interlock.workflow.durations import DAY, delay_of
+from interlock.workflow.data import Change, checked
+from interlock.workflow.durations import DAY, as_ms, delay_of
 from interlock.workflow.names import (
     BEGIN,
     CANCEL,
-    CANCELLED,
-    EXPIRE,
-    EXPIRED,
     GIVE_UP,
     LOST,
-    OF_EVERY_WORKFLOW,
     OVER,
     TIMEOUT,
     UNTIL,
     after,
     after_end,
     all_in,
-    ends_of,
-    enum_of,
-    families_of,
     one_lost,
-    targets,
-    triggers_of_choices,
-    unclear_states,
 )
-from interlock.workflow.of_data import OfData
 from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
+from interlock.workflow.ways import ANYBODY, Ways
 
 JsonData = Mapping[str, Any]
-ANYBODY = by(PERSON, PRODUCER)
 
 
 def machine_of(flow: Declared) -> Machine:
@@ -82,9 +66,16 @@ def machine_of(flow: Declared) -> Machine:
     return _Table(flow).machine()
 
 
-def effect_of(step: StepPart) -> Effect:
+def effect_of(flow: Declared, step: StepPart) -> Effect:
     """Return the effect that runs a step."""
-    return Effect(step.name, attempts_max=step.max_attempts, pool=step.pool)
+    return Effect(
+        step.name,
+        attempts_max=step.max_attempts,
+        retry_delay_ms=as_ms(step.retry_delay),
+        # The steps of a pool are done by workers of their own, so they have queues of their own.
+        queue=step.queue or ("" if step.pool else flow.name),
+        pool=step.pool,
+    )
 
 
 def _as_it_is(data: JsonData, entry: Any, ids: Sequence[str]) -> tuple[JsonData, Bounds]:
@@ -93,19 +84,8 @@ def _as_it_is(data: JsonData, entry: Any, ids: Sequence[str]) -> tuple[JsonData,
     return entry, UNBOUND
 
 
-class _Table:
+class _Table(Ways):
     """The stages and rows of a workflow, gathered state by state."""
-
-    def __init__(self, flow: Declared) -> None:
-        self.flow, self.closed = flow, ends_of(flow)
-        self.choices = triggers_of_choices(flow)
-        self.of_data = OfData(flow)
-        self.families = families_of(flow)
-        self.state = enum_of("State", [*flow.states, *unclear_states(flow), *self.closed])
-        self.trigger = enum_of("Trigger", self._triggers())
-        self.stages: list[Stage] = []
-        self.rows: list[Transition] = []
-        self.payloads: dict[str, type[BaseModel]] = {CANCEL: Because}
 
     def machine(self) -> Machine:
         flow = self.flow
@@ -142,7 +122,7 @@ class _Table:
             self._wait(state)
 
     def _step(self, step: StepPart) -> None:
-        state, effect = self.state[step.name], effect_of(step)
+        state, effect = self.state[step.name], effect_of(self.flow, step)
         outcomes = [self.trigger[after(target)] for target in step.targets]
         over = self.flow.budget.over if self.flow.budget else step.on_failure
         unclear = self.state[step.unclear] if step.unclear else None
@@ -321,78 +301,3 @@ class _Table:
             )
             for each in self.families.values()
         )
-
-    # --- what many states have ---------------------------------------------------------------
-
-    def _into(
-        self, trigger: str, source: str, target: str, actors: tuple[str, ...], **fields: Any
-    ) -> Row:
-        """Return the row into a state. It creates the children that the state waits for."""
-        if target in self.families:
-            fields |= {"effect": SPAWN, "spawns": target}
-        elif source in self.families:
-            fields |= {"effect": CASCADE}
-        if source == target:
-            return reenter(self.trigger[trigger], actors, **fields)
-        return move(self.trigger[trigger], self.state[target], actors, **fields)
-
-    def _cancel(self, state: str, **fields: Any) -> None:
-        self._add(state, self._into(CANCEL, state, CANCELLED, ANYBODY, **fields))
-
-    def _calls(
-        self,
-        state: str,
-        text: Callable[[JsonData], str] | None = None,
-        *,
-        is_once: bool = False,
-        marks_once: bool = False,
-    ) -> None:
-        """Add the rows of calls. One that changes the text of a question begins it anew."""
-        for part in self.flow.calls.values():
-            self.payloads[part.name] = part.message
-            calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
-            trigger, actors = self.trigger[part.name], by(*part.by)
-            if text:
-                asks_anew = calling.changes_text(text)
-                update = calling.update
-                self._add(
-                    state, stay(trigger, actors, guard=asks_anew, update=update, asks_anew=True)
-                )
-            self._add(
-                state,
-                stay(
-                    trigger,
-                    actors,
-                    guard=calling.is_taken,
-                    refusal=calling.refusal,
-                    update=calling.update,
-                ),
-            )
-
-    def _expiry(self, state: str) -> list[Timer]:
-        if not self.flow.expires:
-            return []
-        self._add(state, self._into(EXPIRE, state, EXPIRED, by(STALLS)))
-        delay = delay_of(self.flow.expires)
-        return [Timer("expiry", delay, self.trigger[EXPIRE], since="created")]
-
-    def _timer(self, name: str, length: timedelta) -> Timer:
-        return Timer(name, delay_of(length), self.trigger[name])
-
-    def _reminder(self, length: timedelta) -> Timer:
-        return Timer("reminder", delay_of(length), effect=RESOLUTION)
-
-    def _add(self, state: str, *each: Row) -> None:
-        self.rows += rows(self.state[state], *each)
-
-    def _triggers(self) -> list[str]:
-        flow = self.flow
-        named = [*OF_EVERY_WORKFLOW, *map(after, targets(flow)), *self.choices.values()]
-        for state in flow.states.values():
-            if isinstance(state, WaitPart):
-                named += state.calls
-            elif isinstance(state, StepPart) and state.unclear:
-                named += [f"{state.unclear}_{one}" for one in (*state.targets, "again")]
-            elif isinstance(state, EachPart):
-                named += [all_in(state.name), one_lost(state.name)]
-        return [*named, *flow.calls]

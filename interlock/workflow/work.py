@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
+from interlock.kernel.blame import blamed
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
+from interlock.kernel.store.saved_results import SavedResult
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE
 from interlock.workflow.data import Data
 from interlock.workflow.names import BEGIN, families_of
@@ -98,6 +103,35 @@ class StepWork:
             for child in self._work.children(family.name)
         ]
 
+    def saved(
+        self,
+        name: str,
+        call: Callable[Given, Result],
+        /,
+        *arguments: Given.args,
+        **options: Given.kwargs,
+    ) -> Result:
+        """Return what a call returns, and keep it: a later attempt gets it back without the call.
+
+        It is kept until the record leaves the state, under this name: in a loop, give each call a
+        name of its own. A result is JSON, and comes as JSON gives it back. If the worker is lost
+        while the call is made, the call is made again.
+        """
+        result: Result = self._work.saved(name, call, *arguments, **options)
+        return result
+
+    async def saved_async(
+        self,
+        name: str,
+        call: Callable[Given, Awaitable[Result]],
+        /,
+        *arguments: Given.args,
+        **options: Given.kwargs,
+    ) -> Result:
+        """Do as `saved` does, with a call that is awaited."""
+        result: Result = await self._work.saved_async(name, call, *arguments, **options)
+        return result
+
     def once(
         self,
         name: str,
@@ -109,12 +143,56 @@ class StepWork:
         """Call what must not be done twice, and return its result.
 
         From here on a failure is no reason to try again: if the call raises, or its worker is lost
-        before the result is stored, a person is asked. A result that was stored is given back
-        without a second call.
+        before the result is kept, a person is asked. A result that was kept is given back without a
+        second call. What is no JSON is not kept.
         """
-        if self._work.record.data.get(ONCE) != name:
-            self._work.fire(Outcome(BEGIN, {"name": name, "seen": self._seen}))
-        try:
-            return call(*arguments, **options)
-        except Exception as failure:
-            raise UnclearError(f"{name}: {type(failure).__name__}: {failure}") from failure
+        if (kept := self._begun(name)) is not None:
+            return cast("Result", kept.value)
+        with _unclear(name):
+            result = call(*arguments, **options)
+        self._keep(name, result)
+        return result
+
+    async def once_async(
+        self,
+        name: str,
+        call: Callable[Given, Awaitable[Result]],
+        /,
+        *arguments: Given.args,
+        **options: Given.kwargs,
+    ) -> Result:
+        """Do as `once` does, with a call that is awaited."""
+        if (kept := await asyncio.to_thread(self._begun, name)) is not None:
+            return cast("Result", kept.value)
+        with _unclear(name):
+            result = await call(*arguments, **options)
+        await asyncio.to_thread(self._keep, name, result)
+        return result
+
+    def _begun(self, name: str) -> SavedResult | None:
+        """Note that something begins, or return what came of it before."""
+        begun = self._work.record.data.get(ONCE, [])
+        if name in begun:
+            kept = self._work.results.find(once_key(name))
+            if kept is None:
+                raise UnclearError(f"{name}: the worker that began it was lost")
+            return kept
+        self._work.fire(Outcome(BEGIN, {"name": name, "seen": self._seen}))
+        return None
+
+    def _keep(self, name: str, result: Any) -> None:
+        with suppress(UnusableResultError):
+            self._work.results.save(once_key(name), result)
+
+
+def once_key(name: str) -> str:
+    """Return the name under which the result of what is done once is kept."""
+    return f"once.{name}"
+
+
+@contextmanager
+def _unclear(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        raise UnclearError(f"{name}: {blamed(failure)}") from failure

@@ -11,13 +11,17 @@ from interlock.workers.engine.system import Definition
 from interlock.workflow.checks import check, check_call, check_name, item_model
 from interlock.workflow.data import Data
 from interlock.workflow.decorators import (
+    ASK,
+    DONE,
+    FAILED,
+    SKIP,
     CleanupDecorator,
     EachDecorator,
     StepDecorator,
     ending_as,
 )
 from interlock.workflow.defined import Defined
-from interlock.workflow.durations import DAY, HOUR
+from interlock.workflow.durations import DAY, HOUR, SECOND
 from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
     Budget,
@@ -46,17 +50,13 @@ from interlock.workflow.work import StepWork
 D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
 R = TypeVar("R", bound=str | Awaitable[str])
-C = TypeVar("C", bound=Awaitable[None] | None)
-N = TypeVar("N", bound=Awaitable[None] | None)
 F = TypeVar("F", bound=Callable[..., Any])
-ASK, SKIP = "ask", "skip"  # what follows when a function has failed for good on a child
-DONE, FAILED = "done", "failed"  # the ends of a child
 
 
 class Workflow(Defined[D]):
     """The definition of one kind of record: its data, its states, and what is done in each.
 
-    A record is one run of a workflow. `name` is what commands, pages and the API call it; `start`
+    `name` is what commands, pages and the API call it; `start`
     is the state that it begins in, by default the one that no other leads to; after `expires`,
     counted from its creation, it ends as `expired`, but never while a step is at work; `title` is
     a line that names a record in lists, with fields of the data in braces; `zone` is the time zone
@@ -105,9 +105,10 @@ class Workflow(Defined[D]):
         once: bool = False,
         timeout: timedelta = ...,
         max_attempts: int = 3,
-        retry_delay: timedelta | None = None,
+        retry_delay: timedelta = SECOND,
         on_failure: str = "",
         pool: str = "",
+        queue: str = "",
     ) -> StepDecorator[D]: ...
 
     def step(
@@ -118,9 +119,10 @@ class Workflow(Defined[D]):
         once: bool = False,
         timeout: timedelta = HOUR,
         max_attempts: int = 3,
-        retry_delay: timedelta | None = None,
+        retry_delay: timedelta = SECOND,
         on_failure: str = "",
         pool: str = "",
+        queue: str = "",
     ) -> Any:
         """Make a function the step of a state; it returns the state that follows.
 
@@ -128,13 +130,13 @@ class Workflow(Defined[D]):
         itself after it has begun: if it fails, or its worker is lost, a person is asked. After
         `timeout` it starts again. If it raises, it is tried `max_attempts` times, the second time
         after `retry_delay`; then a card asks a person, or the state `on_failure` follows. A `pool`
-        of its own keeps a step that waits long for something outside from holding up others.
+        of its own keeps a step that waits long for something outside from holding up others. The
+        steps of a workflow share a queue of its name, unless `queue` names another.
         """
 
         def add(function: F) -> F:
             place = place_of(function)
-            targets = targets_of(function)
-            takes = takes_work(function)
+            targets, takes = targets_of(function), takes_work(function)
             check_data(function, self.data, f"the data of {self.name}")
             self._add(
                 StepPart(
@@ -150,6 +152,7 @@ class Workflow(Defined[D]):
                     retry_delay=retry_delay,
                     on_failure=on_failure,
                     pool=pool,
+                    queue=queue,
                 )
             )
             return function
@@ -230,8 +233,9 @@ class Workflow(Defined[D]):
         once: bool = False,
         timeout: timedelta = ...,
         max_attempts: int = 3,
-        retry_delay: timedelta | None = None,
+        retry_delay: timedelta = SECOND,
         pool: str = "",
+        queue: str = "",
     ) -> EachDecorator: ...
     @overload
     def each(
@@ -256,18 +260,18 @@ class Workflow(Defined[D]):
         once: bool = False,
         timeout: timedelta = HOUR,
         max_attempts: int = 3,
-        retry_delay: timedelta | None = None,
+        retry_delay: timedelta = SECOND,
         pool: str = "",
+        queue: str = "",
     ) -> Any:
         """Work on each item of a list at the same time; `then` follows when all have ended.
 
         A child record is created for each item of the list `field`, as the list is at that moment.
         The function that is decorated works on it, or another `workflow`. Where a function fails
         for good, `on_failure` says what follows: "ask" a person about that child, which the others
-        wait for, or "skip" it; any other word is the state that follows at once, and the other
-        children are cancelled. A step reads what came of them by `Work.results`.
+        wait for, or "skip" it; any other word is the state that follows at once, and the others are
+        cancelled. A step reads what came of them by `Work.results`.
         """
-        place = here()
 
         def add(function: F | None) -> F | None:
             own = name or getattr(function, "__name__", "")
@@ -283,12 +287,13 @@ class Workflow(Defined[D]):
                     max_attempts=max_attempts,
                     retry_delay=retry_delay,
                     pool=pool,
+                    queue=queue,
                 )
-            assert child, "there is a function or a workflow"
+            assert child
             self._add(
                 EachPart(
                     name=own,
-                    place=place_of(function) if function else place,
+                    place=place_of(function) if function else here(),
                     function=function,
                     field=field,
                     child=child,
@@ -328,7 +333,7 @@ class Workflow(Defined[D]):
                 **options,
             )
         )
-        child.ends(**{DONE: True} | ({} if on_failure == ASK else {FAILED: False}))
+        child.ends(**({DONE: True} if on_failure == ASK else {DONE: True, FAILED: False}))
         return child
 
     def on(
