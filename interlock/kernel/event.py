@@ -11,6 +11,7 @@ from interlock.kernel.record import RecordId, Version
 START = "0-0"  # the position before every line of a log
 NO_FACTS: Mapping[str, Any] = {}
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
+TABLE_FAILED = "table_failed"  # and that of a trigger that a function of the table prevents
 LAPSE = "lapse"  # and that of one whose worker was lost
 CARD_CLAIMED = "card_claimed"  # and those that say that somebody is on a card, and not any more
 CARD_RELEASED = "card_released"

@@ -31,6 +31,7 @@ from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bou
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.card_calls import CardCalls
+from interlock.workers.engine.card_parts import CardParts
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
@@ -295,7 +296,9 @@ class Client(CardCalls, WorkflowCalls):
 
     def outlook(self, record: Record) -> str:
         """Say what follows by itself in the state of a record, or ''."""
-        return self._machine(record).stage(record.state).outlook(record.data)
+        parts = CardParts(self._machine(record), record)
+        outlook = parts.machine.stage(record.state).outlook
+        return parts.made("the outlook", "", outlook, record.data) or "; ".join(parts.faults)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""

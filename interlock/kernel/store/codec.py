@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from interlock.kernel.effect import Kind
-from interlock.kernel.errors import InvalidPayloadError, UnreadableRecordError
+from interlock.kernel.errors import InvalidPayloadError, TableFunctionError, UnreadableRecordError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordContent, RecordId, TimerEntry, Version
@@ -18,8 +18,15 @@ PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
 DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
-# What reading a record, or a line of a log, raises that is damaged.
-UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# What reading a record, or a line of a log, raises that is damaged, and what a function does then.
+UNREADABLE = (
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    TableFunctionError,
+)
 CONTENT_FIELDS = ("machine", "state", "version", "data", "title", "since")
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -150,9 +157,15 @@ def unreadable_record(record_id: str, fault: Exception) -> UnreadableRecordError
     """
     if isinstance(fault, UnreadableRecordError):
         return fault
+    if isinstance(fault, TableFunctionError) and isinstance(fault.__cause__, Exception):
+        return UnreadableRecordError(record_id, f"{_said(fault.__cause__)}; {fault}")
+    return UnreadableRecordError(record_id, _said(fault))
+
+
+def _said(fault: Exception) -> str:
     if isinstance(fault, KeyError):
-        return UnreadableRecordError(record_id, f"its field {fault} is missing")
-    return UnreadableRecordError(record_id, f"{fault}")
+        return f"its field {fault} is missing"
+    return f"{fault}"
 
 
 def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:

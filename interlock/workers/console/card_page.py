@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from interlock.kernel.blame import blamed
 from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
 from interlock.kernel.record import Record
@@ -238,9 +239,9 @@ def _evidence(client: Client, record: Record) -> list[Section]:
         return evidence(client, record)
     except StoreError:
         raise
-    except Exception:
+    except Exception as failure:
         log.exception("the evidence of %s could not be shown", record.id)
-        return [Section("Evidence", [Sentence(FAILED, "soft")])]
+        return [Section("Evidence", [Sentence(f"{FAILED} {blamed(failure)}", "soft")])]
 
 
 def _is_reminder(stage: Any, name: str) -> bool:

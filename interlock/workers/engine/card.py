@@ -21,6 +21,7 @@ from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.table import Waiting
 from interlock.kernel.tags import as_tags
 from interlock.workers.engine.answer_commands import decide_command, example_answer
+from interlock.workers.engine.card_parts import CardParts
 from interlock.workers.text import visible, visible_data, visible_line
 
 if TYPE_CHECKING:  # imported where a card may name a capability
@@ -112,26 +113,45 @@ def card_of(
     `registry` is called if an answer may name a capability. With its capabilities the schema of
     the answer describes their parameters.
     """
-    question, stage, data = question_of(machine, record), machine.stage(record.state), record.data
-    if question is None or not isinstance(stage, Waiting):
+    return _card_of_state(CardParts(machine, record), registry)
+
+
+def faults_of(machine: Machine, record: Record) -> list[str]:
+    """Return why parts of the card of a record's state cannot be shown."""
+    parts = CardParts(machine, record)
+    _card_of_state(parts, no_registry)
+    return parts.faults
+
+
+def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) -> Card | None:
+    machine, record = parts.machine, parts.record
+    stage, data = machine.stage(record.state), record.data
+    if not (isinstance(stage, Waiting) and stage.waits_for_person(data)):
         return None
-    proposed = (data.get("proposals") or {}).get(stage.shows) or {}
+    question = parts.made("the question", "", question_of, machine, record) or ""
+    inspect = parts.made("inspect", "", lambda: visible_line(stage.inspect(data)))
+    shown = parts.made("the proposal", {}, lambda: dict(_proposed(stage, data)))
+    choices = parts.made("the choices", stage.affordances, stage.offered_choices, data)
     offered = [
-        (name, trigger, schema_of(machine, stage, trigger, data, registry))
-        for name, trigger in stage.offered_choices(data)
+        (name, trigger, _answer_schema(parts, stage, trigger, registry))
+        for name, trigger in choices
     ]
     return _card(
-        machine,
-        record,
+        parts,
         stage.card,
         record.proposal,
         question,
         offered,
-        inspect=visible_line(stage.inspect(data)),
+        inspect=inspect,
         deadline=deadline_of(machine, record),
-        proposed=None if proposed.get("cleared") else proposed,
+        proposed=shown,
         failure=visible_data(data.get("failure")),
     )
+
+
+def _proposed(stage: Waiting, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    proposed: Mapping[str, Any] = (data.get("proposals") or {}).get(stage.shows) or {}
+    return {} if proposed.get("cleared") else proposed
 
 
 def question_of(machine: Machine, record: Record) -> str | None:
@@ -164,7 +184,11 @@ def proposals_of(machine: Machine, record: Record) -> list[str]:
 
 
 def tags_of(machine: Machine, record: Record) -> tuple[str, ...]:
-    """Return the tags of a record, by which its cards are found."""
+    """Return the tags of a record, by which its cards are found; none if they cannot be made."""
+    return CardParts(machine, record).made("the tags", (), _tags, machine, record)
+
+
+def _tags(machine: Machine, record: Record) -> tuple[str, ...]:
     return as_tags(machine.tags(record.data))
 
 
@@ -222,12 +246,11 @@ def _obstacle(record_id: str, name: str, error: str) -> str:
 def _card_of_effects(machine: Machine, record: Record, kind: str, question: str) -> Card:
     shown = visible_line(question)[:BODY_MAX]
     offered = [("retry", "retry", NO_FIELDS)]
-    return _card(machine, record, kind, record.retry_proposal, shown, offered)
+    return _card(CardParts(machine, record), kind, record.retry_proposal, shown, offered)
 
 
 def _card(
-    machine: Machine,
-    record: Record,
+    parts: CardParts,
     kind: str,
     proposal: str,
     question: str,
@@ -239,7 +262,10 @@ def _card(
     deadline: CardDeadline | None = None,
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
-    deciders = deciders_of(record)
+    machine, record = parts.machine, parts.record
+    deciders = parts.made("who may answer", (), deciders_of, record)
+    title = parts.made("the title", record.title, lambda: as_title(machine.title(record.data)))
+    tags = parts.made("the tags", (), _tags, machine, record)
 
     def affordance(name: str, trigger: str, schema: Mapping[str, Any]) -> Affordance:
         answer = example_answer(name, schema, proposed or {})
@@ -252,8 +278,8 @@ def _card(
         state=record.state,
         kind=kind,
         proposal=proposal,
-        title=visible_line(as_title(machine.title(record.data))) or record.id,
-        question=question,
+        title=visible_line(title) or record.id,
+        question=parts.whole(question),
         inspect=inspect,
         deciders=deciders,
         proposed=proposed or {},
@@ -261,31 +287,37 @@ def _card(
         since_ms=record.since_ms,
         affordances=tuple(affordance(*choice) for choice in offered),
         priority=record.priority,
-        tags=tags_of(machine, record),
+        tags=tags,
         deadline=deadline,
     )
 
 
-def schema_of(
-    machine: Machine,
-    stage: Waiting,
-    trigger: str,
-    data: Mapping[str, Any],
-    registry: Callable[[], Registry | None],
+def _answer_schema(
+    parts: CardParts, stage: Waiting, trigger: str, registry: Callable[[], Registry | None]
 ) -> Mapping[str, Any]:
     """Return the JSON schema of an answer: it accepts what the client accepts."""
-    model = stage.answers.get(trigger) or machine.payloads.get(trigger)
+    model = stage.answers.get(trigger) or parts.machine.payloads.get(trigger)
     if model is None:
         return NO_FIELDS
+    data = parts.record.data
     schema = deepcopy(_schema_without_name(model))
     fields = schema["properties"]
-    for name, values in stage.field_values(trigger, data).items():
-        fields[name]["enum"] = list(values)
+    values = parts.made(f"the values of {trigger}", {}, _values_of, stage, trigger, data, fields)
+    for name, each in values.items():
+        fields[name]["enum"] = each
     if "capability" not in fields or (known := registry()) is None:
         return schema
     from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
 
     return answer_schema(known, schema, trigger, action_of(data))
+
+
+def _values_of(
+    stage: Waiting, trigger: str, data: Mapping[str, Any], fields: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """Return the only values that fields of an answer may have. Raises KeyError for no field."""
+    values = stage.field_values(trigger, data)
+    return {name: list(each) for name, each in values.items() if fields[name] is not None}
 
 
 @cache  # generating it takes longer than all else of a card

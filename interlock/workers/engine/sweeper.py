@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from celery import Celery
 
-from interlock.kernel.errors import KernelError, StoreError, UnreadableRecordError
+from interlock.kernel.errors import (
+    KernelError,
+    StoreError,
+    TableFunctionError,
+    UnreadableRecordError,
+)
+from interlock.kernel.event import TABLE_FAILED
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, NoteDraft
+from interlock.kernel.table import Data
 from interlock.workers.config import Settings, ms
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch
@@ -82,6 +91,9 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
         except UnreadableRecordError:
             log.exception("%s cannot be swept", name)
             seen["failed"] += 1
+        except TableFunctionError as refusal:
+            log.error("%s cannot be swept; it is tried again later: %s", name, refusal)  # noqa: TRY400
+            seen["failed"] += 1
         except KernelError as refusal:
             # Another process has acted on it, or the call is refused: it is due again later.
             log.info("%s: %s", name, refusal)
@@ -90,6 +102,19 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
             log.exception("%s cannot be swept; it is tried again later", name)
             seen["failed"] += 1
     return seen
+
+
+def fire(dispatch: Dispatch, record: Record, trigger: str, payload: Data, call: Call) -> None:
+    """Fire a trigger at a record. If a function of its table prevents that, its log says so, once.
+
+    Raises what firing raises.
+    """
+    try:
+        dispatch.fire(record, trigger, payload, call)
+    except TableFunctionError as refusal:
+        draft = NoteDraft(TABLE_FAILED, {"trigger": trigger, "detail": str(refusal)})
+        dispatch.note(record, draft, op_id=f"{call.op_id}/failed")
+        raise
 
 
 def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) -> None:

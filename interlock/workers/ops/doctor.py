@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
@@ -10,13 +11,14 @@ from urllib.parse import urlsplit
 from redis import Redis
 from redis.exceptions import RedisError
 
-from interlock.kernel.errors import KernelError
-from interlock.kernel.record import PARTITIONS
+from interlock.kernel.calling import called
+from interlock.kernel.errors import KernelError, TableFunctionError
+from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.clocks import Clocks
 from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.scripts import store_error
 from interlock.workers.config import Settings
-from interlock.workers.engine.card import action_of
+from interlock.workers.engine.card import action_of, faults_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
@@ -125,6 +127,43 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
         " INTERLOCK_CAPABILITIES that has it"
         for name, ids in sorted(ids_by_name.items())
     }
+
+
+def wrong_cards(dispatch: Dispatch) -> Iterator[str]:
+    """Yield a sentence about each function of a table that cannot make its part of a card."""
+    _, waiting = dispatch.indexes.waits(range(PARTITIONS), CARDS_READ_MAX)
+    ids = [record_id for record_id, _ in waiting]
+    found = dispatch.views.records(ids, readable_by=dispatch.machines)
+    ids_by_fault: dict[str, list[str]] = {}
+    for record_id in ids:
+        record = found.get(record_id)
+        faults = _why_hidden(dispatch, record_id) if record is None else _faults(dispatch, record)
+        for fault in faults:
+            ids_by_fault.setdefault(fault, []).append(record_id)
+    for fault, those in ids_by_fault.items():
+        cards = "the card" if len(those) == 1 else f"{len(those)} cards, such as that"
+        yield f"{cards} of {those[0]} cannot be shown whole: {fault}; repair that function"
+
+
+def _faults(dispatch: Dispatch, record: Record) -> list[str]:
+    try:
+        return faults_of(dispatch.machines[record.machine], record)
+    except UNREADABLE:
+        return []  # it is damaged: `interlock verify` names it
+
+
+def _why_hidden(dispatch: Dispatch, record_id: str) -> list[str]:
+    """Return why a record that waits for a person is in no list, if a function is the cause."""
+    try:
+        record = dispatch.views.record(record_id)
+        machine = dispatch.machines[record.machine]
+        asks = machine.stage(record.state).waits_for_person
+        called(machine.name, f"asks of {record.state}", asks, record.data)
+    except TableFunctionError as refusal:
+        return [str(refusal)]
+    except (KernelError, *UNREADABLE):
+        return []
+    return []
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:

@@ -69,6 +69,8 @@ def payment(
     update: Callable[[Ask], Any] = paid,
     question: Callable[[Any], str] = lambda data: f"Is {data['payment']} right?",
     once: bool = False,
+    late: Callable[[Ask], Any] = lambda ask: ask.data,
+    late_ms: int = DAY_MS,
     **stage: Any,
 ) -> Machine:
     """Return the table, with these functions."""
@@ -85,7 +87,7 @@ def payment(
         stages=(
             Active(
                 State.PAYING,
-                (Timer("late", lambda _: DAY_MS, Trigger.LATE),),
+                (Timer("late", lambda _: late_ms, Trigger.LATE),),
                 effect=PAY,
                 outcomes=(Trigger.PAID,),
                 once=always if once else None,
@@ -101,7 +103,7 @@ def payment(
                 State.PAYING,
                 move(Trigger.PAID, State.APPROVAL, by(PAY), update=update),
                 move(Trigger.LOSE, State.UNCLEAR, by(ORPHANS)),
-                move(Trigger.LATE, State.UNCLEAR, by(STALLS)),
+                move(Trigger.LATE, State.UNCLEAR, by(STALLS), update=late),
             ),
             *rows(
                 (State.APPROVAL, State.UNCLEAR),

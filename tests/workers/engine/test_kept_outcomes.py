@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Note
+from interlock.kernel.record import partition_of
 from interlock.kernel.store.codec import PAYLOAD_BYTES_MAX
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.retry_delay import retry_delay_ms
+from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.gateways.server import EmbeddedServer
@@ -256,3 +258,28 @@ def test_a_lost_holder_keeps_nothing(payments: Payments) -> None:
     time.sleep(0.01)
     assert "is kept" in tried(payments)
     assert payments.paid == 2
+
+
+def test_a_timer_that_a_function_of_the_table_prevents_is_in_the_log_once(
+    payments: Payments, caplog: pytest.LogCaptureFixture
+) -> None:
+    payments.use(payment(late=broken, late_ms=1))
+    payments.submit()
+    dispatch, partition = payments.client.dispatch, partition_of("one")
+    said = f"payment: the update of paying/late raised {WHY}"
+
+    def swept() -> list[Note]:
+        stalls.run(dispatch, partition)
+        found = payments.client.history("one")
+        return [one for one in found if isinstance(one, Note) and one.kind == "table_failed"]
+
+    (note,) = until(swept, what="the timer is due")
+    assert note.detail == {"trigger": "late", "detail": said}
+    assert f"it is tried again later: {said}" in caplog.text
+    dispatch.client.zadd(dispatch.keys.timers(partition), {"one:late": 0})
+    assert len(swept()) == 1
+
+    payments.use(payment(late_ms=1))
+    dispatch.client.zadd(dispatch.keys.timers(partition), {"one:late": 0})
+    stalls.run(payments.client.dispatch, partition)
+    assert payments.client.show("one").state == "unclear"

@@ -25,7 +25,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each
+from interlock.workers.engine.sweeper import Sweep, act_on_each, fire
 from interlock.workers.engine.task_events import show_lost
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     call = Call(Cause(ACTOR, detail, (code,)), f"{due.status}:{suffix}:{due.detail}", warrant)
     try:
         fields = machine.taken_by(trigger, {"code": code, "detail": detail})
-        dispatch.fire(record, str(trigger), fields, call)
+        fire(dispatch, record, str(trigger), fields, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     show_lost(dispatch, due.key, f"{trigger}: {detail}")

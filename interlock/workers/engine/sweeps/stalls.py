@@ -15,7 +15,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueTimer
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each
+from interlock.workers.engine.sweeper import Sweep, act_on_each, fire
 
 ACTOR = "stalls"
 NOTED = ("noted", "replayed")
@@ -58,7 +58,7 @@ def _act(dispatch: Dispatch, due: DueTimer) -> str:
         )
         undone = timer.deltas_when(record.data, begun=begun)
         call = Call(Cause(ACTOR, f"{due.name} is due"), op_id, warrant, undone)
-        dispatch.fire(record, str(timer.trigger), timer.payload_when(begun=begun), call)
+        fire(dispatch, record, str(timer.trigger), timer.payload_when(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     return "fired"
