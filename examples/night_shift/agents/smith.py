@@ -36,18 +36,20 @@ def write_the_manual() -> None:
 
 
 def main() -> None:
-    """Run one session: repairs first, then the manual."""
+    """Run one session: all repairs first, then mail about each, then the manual."""
     mail = messages(sys.stdin.read())
-    for message in mail:
-        if message.kind == "task":
-            if not CRASHED.exists():
-                CRASHED.touch()
-                SOURCE.write_text("def add(a, b):\n    ret", "utf-8")
-                sys.exit("it crashed in the middle of a repair")
-            git("checkout", "--quiet", "--", "calculator.py")
-            repair(message.text)
-            print(f"repaired {message.text}")
-            report(type="mail", to="scout", kind="status", text=f"{message.text} is repaired")
+    tasks = [message.text for message in mail if message.kind == "task"]
+    if tasks and not CRASHED.exists():
+        CRASHED.touch()
+        SOURCE.write_text("def add(a, b):\n    ret", "utf-8")
+        sys.exit("it crashed in the middle of a repair")
+    for name in tasks:
+        git("checkout", "--quiet", "--", "calculator.py")
+        repair(name)
+        print(f"repaired {name}")
+    # Who is given the first of this mail may look at once, and finds every repair.
+    for name in tasks:
+        report(type="mail", to="scout", kind="status", text=f"{name} is repaired")
     if any(message.kind == "message" for message in mail):
         write_the_manual()
 
