@@ -28,13 +28,29 @@ def blamed(failure: BaseException, *, otherwise: str = "") -> str:
     if isinstance(failure, SyntaxError) and failure.filename:
         return f"{kind}: {failure.msg} ({failure.filename}, line {failure.lineno})"
     text = f"{kind}: {_said(failure)}"
+    nearness, place = _place_in(failure)
+    if otherwise and nearness < INSTALLED:
+        place = otherwise
+    return f"{text} ({place})" if place else text
+
+
+def with_own_line(failure: BaseException) -> str:
+    """Return an error with all its lines, the first with the last line of a person's own file."""
+    if isinstance(failure, PlacedError):
+        return str(failure)
+    nearness, place = _place_in(failure)
+    said = _said(failure) if isinstance(failure, ValidationError) else str(failure)
+    first, end, rest = f"{type(failure).__name__}: {said}".partition("\n")
+    return f"{first} ({place}){end}{rest}" if nearness == OWN else f"{first}{end}{rest}"
+
+
+def _place_in(failure: BaseException) -> tuple[int, str]:
+    """Return the last line of the nearest file on the way to an error, and how near that is."""
     frames = traceback.extract_tb(failure.__traceback__)
     if not frames:
-        return f"{text} ({otherwise})" if otherwise else text
+        return PYTHON, ""
     frame = max(reversed(frames), key=lambda frame: _nearness(frame.filename))
-    if otherwise and _nearness(frame.filename) < INSTALLED:
-        return f"{text} ({otherwise})"
-    return f"{text} ({frame.filename}, line {frame.lineno})"
+    return _nearness(frame.filename), f"{frame.filename}, line {frame.lineno}"
 
 
 def _said(failure: BaseException) -> str:

@@ -10,6 +10,8 @@ from enum import Enum
 from types import FunctionType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
 from interlock.workflow.place import names_here, place_of
 
 Function = Callable[..., Any]
@@ -55,8 +57,8 @@ def check_data(function: Function, model: type, whose: str) -> None:
         named = _evaluated(function, next(iter(_parameters(function).values())).annotation)
     except UNREADABLE:
         return
-    is_other = isinstance(named, type) and named is not inspect.Parameter.empty
-    if is_other and not issubclass(model, named):
+    kinds = (BaseModel, int, float, str, list, dict)  # what is no protocol, and not Any
+    if isinstance(named, type) and issubclass(named, kinds) and not issubclass(model, named):
         message = f"takes {named.__name__}, but {whose} are {model.__name__}"
         raise place_of(function).error(f"{function.__name__} {message}")
 

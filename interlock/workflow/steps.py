@@ -12,6 +12,7 @@ from typing import Any
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.work import Handler, Outcome, OverBudgetError, Work
+from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import (
     Data,
@@ -28,7 +29,7 @@ from interlock.workflow.parts import Cleanup, Declared, StepPart
 from interlock.workflow.work import StepWork, UnclearError, once_key
 
 
-class StepResultError(PlacedError):
+class StepResultError(PlacedError, UnusableResultError):
     """A step returned no state of its own, or left data that cannot be kept."""
 
 
@@ -102,7 +103,7 @@ class _Running:
             raise StepResultError(f"{problem}{', '.join(step.targets)} ({step.place})")
         try:
             # A nested value can be changed without a check: here the whole is checked.
-            whole = self.flow.data.model_validate(data.model_dump())
+            whole = self.flow.data.model_validate(data.model_dump(warnings=False))
             if lost := next(lost_in_json(whole), ""):
                 raise ValueError(lost)  # noqa: TRY301 - one sentence for all that is wrong with data
             change = changes(self.flow.data, before, as_json(whole))

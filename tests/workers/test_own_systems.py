@@ -382,10 +382,12 @@ def test_a_card_and_the_log_say_why_an_effect_was_given_up(
 
     (card,) = until(asks, what="it is given up")
     assert card.kind == "quarantine"
-    assert "(after 3 attempts): LookupError: there is no rule for Acme. Repair" in card.question
+    place = f"({__file__}, line {breaks.__code__.co_firstlineno + 1})"
+    sentence = f"LookupError: there is no rule for Acme {place}"
+    assert f"(after 3 attempts): {sentence}. Repair" in card.question
     assert [listed.question for listed in one.client.cards()] == [card.question]
     log = CliRunner().invoke(cli.app, ["history", "inv"], env=environment).stdout
-    assert log.count("LookupError: there is no rule for Acme and more lines\n") == 3
+    assert log.count(f"{sentence} and more lines\n") == 3
 
 
 WRONG = {

@@ -179,6 +179,10 @@ WORKS = {
             def pay(r: Refund) -> Literal["done", "late", "failed"]: ...
         refund.step(Steps.pay, name="pay")
     """,
+    "any type": """
+        @refund.step
+        def pay(r: Any) -> Literal["done", "late", "failed"]: ...
+    """,
     "the base of the data": """
         @refund.step
         def pay(r: Data) -> Literal["done", "late", "failed"]: ...

@@ -16,7 +16,7 @@ from uuid import uuid4
 from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
-from interlock.kernel.blame import blamed
+from interlock.kernel.blame import blamed, with_own_line
 from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.errors import (
     FencedError,
@@ -180,8 +180,8 @@ class Runner:
     def _act_alone(self, work: Work) -> str:
         try:
             performed = self.isolation.perform(work)
-        except CancelledError:
-            return self._stop(work)
+        except CancelledError as end:
+            return self._stop(work, end)
         except (OSError, ProcessDiedError) as failure:
             return self._retry_later(work, failure)
         for error in (EffectFailedError, EffectRetriedError, EffectNotOwedError, Ignore):
@@ -192,8 +192,8 @@ class Runner:
     def _act(self, work: Work, handler: Handler) -> str:
         try:
             outcome = work.kept_outcome or self._run(work, handler)
-        except (asyncio.CancelledError, CancelledError):
-            return self._stop(work)
+        except (asyncio.CancelledError, CancelledError) as end:
+            return self._stop(work, end)
         except FencedError as refusal:
             return self._settle(work, f"stale: {refusal}")
         except (InUseError, HeldError) as refusal:
@@ -297,7 +297,11 @@ class Runner:
             return self._retry_later(work, nothing, is_last=True)
         return line
 
-    def _stop(self, work: Work) -> str:
+    def _stop(self, work: Work, end: BaseException) -> str:
+        orders = (work.stopped, work.giving_back, work.lost, self._ending)
+        if not any(order.is_set() for order in orders):
+            # The handler cancelled something of its own: that has failed, unless the lease is lost.
+            self._retry_later(work, end)
         if work.lost.is_set():
             raise Ignore("lost to another process")
         if work.stopped.is_set():
@@ -334,7 +338,7 @@ class Runner:
         # What a person is asked is a sentence of its own, and so is what Interlock itself found.
         is_sentence = isinstance(failure, ObstacleError | UnusableResultError | OutcomeKeptError)
         failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
-        cause = str(failure) if is_sentence else f"{type(failure).__name__}: {failure}"
+        cause = str(failure) if is_sentence else with_own_line(failure)
         detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = 0 if is_last else retry_delay_ms(work.effect, work.attempt)
