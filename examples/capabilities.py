@@ -154,6 +154,9 @@ def add_appointment(
         "Store the attached papers in the archive",
         "Tidy the report away",
         "The receipt can go to the archive",
+        "The letter is to be archived",
+        "The statement can be filed under bank",
+        "For filing",
     ),
 )
 def file_document(
@@ -252,6 +255,10 @@ async def run_command(
         "I need a badge for the visitor",
         "A badge is needed for the guest",
         "We need a name badge for the new colleague",
+        "Have a badge made out to the guest",
+        "Run off a badge for the visitor",
+        "A new badge with the right name",
+        "Make a badge that reads Reception",
     ),
 )
 def print_badge(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interlock.workers.threads.inference.question import Choice
-from interlock.workers.threads.inference.reading import compose, frames, sentences
-from interlock.workers.threads.inference.reading.dates import When
+from interlock.workers.threads.inference.reading import compose, dates, frames, sentences
+from interlock.workers.threads.inference.reading.mention import When
+from interlock.workers.threads.inference.reading.phrases import ATTRIBUTES
 from interlock.workers.threads.inference.reading.pieces import (
     TIMES,
     Piece,
@@ -20,6 +21,7 @@ from interlock.workers.threads.inference.reading.pieces import (
     object_of,
     own_words,
     phrase_words,
+    phrases_of,
     pieces,
     schemas,
     takes_mention,
@@ -29,6 +31,7 @@ from interlock.workers.threads.inference.reading.sentences import SentenceRole
 from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
     MEETING_VERBS,
+    REMINDS,
     STORES,
     alike,
     content,
@@ -38,10 +41,29 @@ from interlock.workers.threads.inference.reading.words import (
 )
 
 _AFTER_NOUN = frozenset({"with", "at", "from", "of", "about", "for", "on"})
-_CALLED = re.compile(
-    r"\b(?:of|in|for) (?:(?:the|this|that|these|my|our|your|following|whole|attached|below) )+\w+",
+# What a document is called is told by its path. "In the red folder" names no document.
+_NOT_NAMED = (
+    r"under|in|into|to|with|within|as|at|and|or|then|before|after|by|when|while|twice|again|also|only"
+    r"|is|are|was|can|could|should|must|may|goes|go|belongs|has|have|needs|away|out|off|it|them"
+)
+_NAMED = rf"(?:(?!(?:{_NOT_NAMED})\b)[^\W_][\w'&\u2019-]*)"
+_DESCRIBED = re.compile(
+    rf"(?P<before>^|\b(?!(?:{_NOT_NAMED})\b)\w+[\s(]+|[-:;(,.] *)"
+    rf"(?:the|my|our|this|that|her|his|their|a|an|your)(?: {_NAMED})+"
+    # "Scan of the wedding photo, tray/scan.jpg"
+    rf"|^{_NAMED}(?: {_NAMED})*(?=[,:(])",
     re.IGNORECASE,
 )
+# "For the plumber, his name is Okafor"
+_PERSON = re.compile(r"\bfor (?:the|our|my|a|an)(?: [a-z]+){1,3}(?=[,.;:]| called| named|\W*$)")
+CALLED = re.compile(
+    r"\b(?:of|in|for|does) (?:(?:the|this|that|these|my|our|your|following|whole|attached|below) )+"
+    r"\w+(?:(?: \w+){1,2}(?=\W*$))?",
+    re.IGNORECASE,
+)
+
+
+_STORED = frozenset(map(stem, STORES | REMINDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +112,10 @@ def account(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> Acco
     if not taken & {"path", "matter", "text"} and not any(piece.framed for piece in found):
         left.unused += request.paths
     wished = any(piece.role is SentenceRole.WISH for piece in found)
-    for piece in found:
-        left.count(piece, wished=wished)
+    # "Bring small change next time. Put that in my notes": what stands before is the note.
+    notes = max((at for at, one in enumerate(found) if one.framed and one.refers), default=-1)
+    for at, piece in enumerate(found):
+        left.count(piece, wished=wished, noted=at < notes)
     return Account(
         choice,
         tuple(found),
@@ -113,10 +137,11 @@ class _Left:
         self.unused: list[str] = []
         self.aside: list[str] = []
         self.sentences: list[str] = []
-        self._choice, self._values = choice, values
+        self._choice, self._values, self._phrases = choice, values, phrases
         self._hints = hints(choice)
         named = stems(" ".join(schemas(choice)).replace("_", " "))
         own = own_words(choice) | phrase_words(choice) | named
+        own |= {stem(choice.name.replace("_", ""))}
         firsts = (words(example)[0].lower() for example in choice.examples if words(example))
         same = " ".join(other for verb in firsts for other in alike(verb))
         known = own | stems(" ".join(choice.examples)) | stems(same)
@@ -127,18 +152,19 @@ class _Left:
         self._path = str(values["path"] or "") if "path" in self._hints else ""
         self._behind_path = own | stems(" ".join(phrases.values()))
 
-    def count(self, piece: Piece, *, wished: bool) -> None:
+    def count(self, piece: Piece, *, wished: bool, noted: bool) -> None:
         """Count the words of a sentence that were not used."""
         if "command" in self._hints and self._values["command"]:
             # The code says what is to be done; the rest says what for.
             return
         if "matter" in self._hints:
-            if piece.role is SentenceRole.WISH and not piece.framed:
+            if piece.role is SentenceRole.WISH and not piece.framed and not noted:
                 # What is to be written down cannot be told from the wish to do it.
                 self.unused += words(piece.order)[:2]
             return
         if sentences.asks_first(piece.sentence.text):
             self.unused.append(piece.sentence.text)
+        wished = wished or bool(self._path and self._path not in piece.sentence.text)
         heading = piece.role is SentenceRole.LABEL and wished and piece.sentence.in_title
         # A title that has a value is no mere heading: "tray/a.pdf -> bills".
         heading = (
@@ -150,15 +176,32 @@ class _Left:
         if "details" in self._hints:
             self._count_stores(piece)
             return
+        self._count_named(piece)
         found = self._words(piece)
+        tail = piece.order.removeprefix(sentences.without_tail(piece.order))
+        if tail and not explains:
+            # "Badge for Mr Okafor, he comes at ten"
+            explained = self._words(replace(piece, order=tail))
+            self.aside += explained
+            self.sentences += [tail.strip(" ,;-")] if explained else []
+            found = [word for word in found if word not in explained]
         if explains:
             self.aside += found
             self.sentences += [piece.sentence.text] if found else []
         else:
             self.unused += found
 
+    def _count_named(self, piece: Piece) -> None:
+        """Count the name of a parameter that has no value: "in the usual folder"."""
+        said = stems(without_paths(piece.order))
+        for name, schema in schemas(self._choice).items():
+            lacks = phrases_of(schema) and name not in self._phrases
+            if lacks and stem(name) in said:
+                self.unused.append(name)
+
     def _count_unclear_times(self, piece: Piece, *, explains: bool) -> None:
-        unclear = [one for one in piece.mentions if one.unclear]
+        ended = self._values["duration"] is not None
+        unclear = [one for one in piece.mentions if one.unclear and not (one.ends and ended)]
         if "details" in self._hints:
             timed = "datetime" in self._hints
             unclear = [one for one in unclear if timed or not one.is_clock]
@@ -176,7 +219,11 @@ class _Left:
         said = without_paths(piece.order)
         if "text" in self._hints:
             # "The words of this poem": what the text is called is no further wish.
-            said = _CALLED.sub(" ", said)
+            said = CALLED.sub(" ", re.sub(r"\b(?:know|see|check|find)\b", " ", said))
+        if "path" in self._hints:
+            said = _DESCRIBED.sub(lambda match: match["before"] or "", said)
+        if "name" in self._hints:
+            said = _PERSON.sub(" ", said)
         left = content(said, explained=self._explained | of_times)
         behind = piece.order.partition(self._path)[2] if self._path else ""
         return placeless + left + content(behind, explained=self._behind_path | of_times)
@@ -184,7 +231,15 @@ class _Left:
     def _count_stores(self, piece: Piece) -> None:
         """Count what a title says of a list or a calendar: it is no part of what is put there."""
         title = words(str(self._values["title"] or "")) if piece.matter else []
-        self.unused += [word for word in title if word.lower() in STORES]
+        self.unused += [word for word in title if stem(word) in _STORED]
+        told = piece.framed and sentences.has_subject(piece.matter)
+        if "date" in self._hints and self._values["date"] is None and told:
+            # "Don't forget: his wife is called Ines" tells something, and nothing to be done.
+            deontic = sentences.is_deontic(piece.matter)
+            self.unused += [] if deontic else words(piece.matter)[:2]
+        if piece.role is not SentenceRole.STATEMENT and not piece.refers:
+            found = ATTRIBUTES.finditer(f"{' '.join(title)}. {piece.order}")
+            self.unused += [match.group() for match in found]
         if "datetime" in self._hints and title and title[0].lower() not in MEETING_VERBS:
             # "Add Anna to the meeting" and "Pencil in Tom" are no titles.
             verb = title[0].lower() in ACTION_VERBS and not set(title[1:2]) & _AFTER_NOUN
@@ -203,6 +258,9 @@ def _when(found: Sequence[Piece], taken: frozenset[str]) -> tuple[When, list[str
             rivals += [one.words for one in of_kind]
     for one in named:
         when = when.or_else(one.when)
+    if "duration" in taken and when.time_of_day and when.minutes is None:
+        ends = [end for piece in found for one in piece.mentions for end in one.ends]
+        when = when.or_else(When(minutes=dates.minutes_until(when.time_of_day, ends)))
     return when, rivals
 
 
@@ -212,7 +270,11 @@ def _parted(text: str) -> str:
 
 def _framing(choice: Choice) -> frozenset[str]:
     """Return the stems of the verbs that say where a matter goes: "put", "add"."""
-    return frozenset(stem(words(one)[0]) for one in choice.examples if frames.is_frame(one))
+    return frozenset(
+        stem(words(one)[0])
+        for one in choice.examples
+        if frames.is_frame(one) and not frames.is_heading(one)
+    )
 
 
 def _text(request: ReadRequest, found: Sequence[Piece]) -> str | None:
@@ -223,7 +285,7 @@ def _text(request: ReadRequest, found: Sequence[Piece]) -> str | None:
     )
     if request.body and not body_wishes:
         return request.body
-    behind = _after_colon(request.body or request.heading)
+    behind = _unquoted(request.head_and_rest[1] or request.heading.partition(":")[2].strip())
     return behind or (None if body_wishes else _told(found))
 
 
@@ -234,8 +296,7 @@ def _told(found: Sequence[Piece]) -> str | None:
     return " ".join(piece.sentence.text for piece in found) or None
 
 
-def _after_colon(text: str) -> str:
-    """Return what stands behind a colon, without the quotes around it."""
-    behind = text.partition(":")[2].strip()
-    quoted = re.fullmatch(r"[\"\u201c](.*)[\"\u201d]", behind, re.DOTALL)
-    return quoted.group(1) if quoted else behind
+def _unquoted(text: str) -> str:
+    """Return a text without the quotes around it."""
+    quoted = re.fullmatch(r"[\"\u201c](.*)[\"\u201d]", text, re.DOTALL)
+    return quoted.group(1) if quoted else text

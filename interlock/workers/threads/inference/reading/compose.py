@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading import frames
-from interlock.workers.threads.inference.reading.names import names
+from interlock.workers.threads.inference.reading.names import introduced, names
 from interlock.workers.threads.inference.reading.pieces import (
     Piece,
     own_words,
@@ -33,15 +33,17 @@ from interlock.workers.threads.inference.reading.words import (
 )
 
 _ARTICLE = re.compile(
-    r"^(?:(?:i|we)(?:'ve| have)(?: got)? |there(?:'s| is) )?(?:a|an|the|my|our|this) ",
+    r"^(?:(?:i|we)(?:'ve| have)(?: got)? |there(?:'s| is) |(?:i|we)(?:'m|'re| am| are) having )"
+    r"(?:a |an |the |my |our |this )?|^(?:a|an|the|my|our|this) ",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
     r"(?<!\w)['\"\u2018\u201c]([^'\"\u2018-\u201d\n]{2,80})['\"\u2019\u201d](?!\w)"
 )
+_ARROW = re.compile(r"\s*(?:-+>|=+>|\u2192)\s*")
 _PHRASE_WORDS_MAX = 4
 _PHRASE_WORD = (
-    rf"(?!(?:{'|'.join(sorted(FUNCTION_WORDS | IDIOMS))}|please|today|tomorrow)\b)[^\s,.;:!?'\"]+"
+    rf"(?!(?:{'|'.join(sorted(FUNCTION_WORDS | IDIOMS))}|please|today|tomorrow)\b)[^\s,.;:!?'\"()]+"
 )
 
 
@@ -115,16 +117,20 @@ def people(pieces: Sequence[Piece], choice: Choice) -> list[str]:
     firsts = [words(example)[0] for example in choice.examples if words(example)]
     known = own_words(choice) | frozenset(stem(word) for word in said if word.islower())
     known |= frozenset(map(stem, firsts))
-    wishes = [piece for piece in pieces if piece.role in {SentenceRole.WISH, SentenceRole.LABEL}]
-    for group in (wishes, pieces):
+    named = [name for piece in pieces for name in introduced(piece.order)]
+    wishes = [piece for piece in pieces if piece.role is SentenceRole.WISH]
+    labels = [piece for piece in pieces if piece.role is SentenceRole.LABEL]
+    for group in (wishes, labels, pieces):
         found = [
             name
             for piece in group
             for text in (_without_times(piece),)
             for name in _QUOTED.findall(text) or names(text, known)
+            # "Reception" above a request says where, and nobody is called by it.
+            if " " in name or piece.role is not SentenceRole.LABEL
         ]
-        if found:
-            return list(dict.fromkeys(found))
+        if named or found:
+            return list(dict.fromkeys((*named, *found)))
     return []
 
 
@@ -138,26 +144,37 @@ def _without_times(piece: Piece) -> str:
 def after_phrases(choice: Choice, pieces: Sequence[Piece]) -> dict[str, str]:
     """Return the values that stand behind or before the words that a schema names."""
     found: dict[str, str] = {}
+    owned: dict[str, str] = {}
     own = own_words(choice)
     for name, schema in schemas(choice).items():
         for piece in pieces:
-            if piece.role is SentenceRole.STATEMENT and not is_deontic(piece.order):
+            named = stem(name) in stems(piece.order)
+            if piece.role is SentenceRole.STATEMENT and not (named or is_deontic(piece.order)):
                 continue
-            order = tidy(without_paths(piece.order))
-            for phrase in phrases_of(schema):
+            order = tidy(without_paths(_ARROW.sub(" into ", piece.order)))
+            for phrase in sorted(phrases_of(schema), key=len, reverse=True):
                 before, _, after = phrase.partition("this")
-                value = _slot(order, before.strip(), after.strip())
                 # "To the archive" is what the capability does, "under invoices" is a folder.
                 telling = any(word not in FUNCTION_WORDS for word in words(f"{before} {after}"))
-                if value and (telling or not stems(value) <= own):
+                value = _slot(order, before.strip(), after.strip(), telling=telling)
+                if value and stems(value) == {stem(name)}:
+                    # "In the folder" names none.
+                    continue
+                if value and not stems(value) <= own:
                     found.setdefault(name, value)
-    return found
+                elif value and telling:
+                    # "The archive folder bills": its own words are a value if there is no other.
+                    owned.setdefault(name, value)
+    return {**owned, **found}
 
 
-def _slot(text: str, before: str, after: str) -> str | None:
+def _slot(text: str, before: str, after: str, *, telling: bool) -> str | None:
     more = rf"(?: {_PHRASE_WORD}){{0,{_PHRASE_WORDS_MAX - 1}}}?"
     value = rf"(?:the |my |our )?['\"]?(?P<value>{_PHRASE_WORD}{more})['\"]?"
-    end = rf" {re.escape(after)}\b" if after else rf"(?=$|[,.;:!?]| (?!{_PHRASE_WORD}))"
+    # "To rest in the archive": behind "to" alone, a value ends with its part of the sentence.
+    function_word = rf"| (?!{_PHRASE_WORD})" if telling else ""
+    end = rf" {re.escape(after)}\b" if after else rf"(?=$|[,.;:!?)]{function_word})"
     begin = re.escape(before).replace(r"\ ", r"\s+")
-    match = re.search(rf"\b{begin}(?:\s*:)?\s+{value}{end}", text, re.IGNORECASE)
+    lead = rf"\b{begin}(?:\s*:)?\s+" if before else r"(?:^|(?<=[\s,;:(]))"
+    match = re.search(rf"{lead}{value}{end}", text, re.IGNORECASE)
     return match.group("value").strip() if match else None

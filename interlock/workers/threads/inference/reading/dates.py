@@ -8,48 +8,25 @@ Times are wall times without an offset, because the offset of a place changes wi
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from importlib import import_module
-from typing import Any
 
+from interlock.workers.threads.inference.reading.days import (
+    MORNING,
+    ORDINAL,
+    counted,
+    day_ends,
+    days,
+)
 from interlock.workers.threads.inference.reading.lengths import LENGTH, length_min
+from interlock.workers.threads.inference.reading.mention import Mention, When
 from interlock.workers.threads.inference.reading.words import MONTHS
 
 TEXT_CHARS_MAX = 4_000
-# A day without a year that is this far ahead was probably meant for a day that has passed.
-DAYS_AHEAD_MAX = 300
-_LANGUAGES = ["en"]
-_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_WEEKDAY = r"(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"
-_ORDINAL = r"(?:st|nd|rd|th)"
-_COUNT = r"(?:\d{1,2}|an?|one|two|three|four|five|six)"
-_WRITTEN = (
-    r"\d{4}-\d{2}-\d{2}"
-    r"|\d{1,2}\.\d{1,2}\.(?:\d{4})?"
-    r"|\d{1,2}/\d{1,2}(?:/\d{4})?"
-    rf"|(?:the )?\d{{1,2}}{_ORDINAL}?(?: of)? {MONTHS}(?:,? \d{{4}}\b)?"
-    rf"|{MONTHS} (?:the )?\d{{1,2}}{_ORDINAL}?(?:,? \d{{4}}\b)?"
-    rf"|the \d{{1,2}}{_ORDINAL}"
-)
-_DAY = re.compile(
-    r"\b(?P<before>(?:(?:on|by|before|until|till|for|due(?: on| by)?|deadline(?: is)?)"
-    r"(?: the coming| this coming| this| next| coming)? )?(?:this |next |coming )?)"
-    rf"(?:(?:(?P<beside>{_WEEKDAY}),? )?(?P<written>{_WRITTEN})"
-    rf"|(?P<weekday>{_WEEKDAY})"
-    r"|(?P<near>(?:the )?day after tomorrow|tomorrow|tmrw|tmr|today|tonight)"
-    rf"|(?P<count>in {_COUNT} (?:day|week)s?)"
-    r")(?!\w|:\d)"
-    r"(?P<part>'?s? (?:in the )?(?:early |late )?(?:morning|afternoon|evening|night)\b)?",
-    re.IGNORECASE,
-)
-_OTHER_WORDS = frozenset({"mon", "wed", "fri", "sat", "sun"})
 _HOUR_WORDS = "one two three four five six seven eight nine ten eleven twelve"
 _HOURS = _HOUR_WORDS.split()
 _HOUR = rf"(?:[01]?\d|2[0-3]|{'|'.join(_HOURS)})"
-_HALF = r"(?: ?(?P<{0}>[ap])\.?m\b\.?| in the (?P<{0}_part>morning|afternoon|evening))"
+_HALF = r"(?: ?(?P<{0}>[ap])\.?m\b\.?| in the (?P<{0}_part>" + MORNING + r"|afternoon|evening))"
 _AT = r"(?:at|from|about|around|@|until|till|(?:ends|ending|finishes) at|by|before)"
 _TIME = re.compile(
     rf"(?<![\w.:-])(?P<at>{_AT} (?:about |around )?)?(?:"
@@ -58,8 +35,8 @@ _TIME = re.compile(
     + _HALF.format("half12")
     + r""
     r"|(?P<dotted>[01]?\d|2[0-3])\.(?P<dotted_minute>[0-5]\d)"
-    rf"|(?P<relation>half|quarter|ten|five|twenty)(?: past| (?P<to>to)) (?P<past>{_HOUR})"
-    + f"(?:{_HALF.format('half_past')})?"
+    rf"|(?P<relation>half|quarter|quater|ten|five|twenty)"
+    rf"(?: past| (?P<to>to)|(?<=half)) (?P<past>{_HOUR})" + f"(?:{_HALF.format('half_past')})?"
     r"|(?P<name>noon|midday|midnight)\b"
     rf"|(?P<bare>{_HOUR})(?: o'clock)?" + f"(?:{_HALF.format('half_bare')})?"
     r")(?![\w:/-]|[.,]\d| ?[ap]\.?m\b)",
@@ -77,14 +54,16 @@ _LATE = re.compile(
     r"\b(?:afternoon|evening|tonight|dinner|supper|drinks|theatre|concert|cinema|party)\b",
     re.IGNORECASE,
 )
-_EARLY = re.compile(r"\b(?:morning|breakfast)\b", re.IGNORECASE)
+_EARLY = re.compile(rf"\b(?:{MORNING}|breakfast)\b", re.IGNORECASE)
 _VAGUE = re.compile(
     r"\b(?:(?:(?:by |at |before )?the )?(?:end|beginning|start|middle) of (?:the |this |next )?"
     rf"(?:week|month|year|quarter|{MONTHS})"
     r"|(?:some ?time |early |late |later |mid )?(?:this|next|the coming|coming|in the) "
     r"(?:week|weekend|month|year|spring|summer|autumn|fall|winter|few days|days|weeks)"
     r"|(?:at|over|on) the weekend|some ?time|some day|one of these days|in a (?:few|couple of) \w+"
-    rf"|(?:in|during|by|before|early|late|mid)[ -]{MONTHS}(?! \d)|soon|(?:sooner|later)"
+    rf"|(?:in|during|by|before|early|late|mid)[ -]{MONTHS}(?! \d)|sooner|soon"
+    r"|(?<!no )(?<!not )later"
+    r"|the (?:\w*day|week|month) (?:after|before)(?! tomorrow)|(?:after|before) (?:next|that)"
     r"|in \w+ (?:months?|years?)|eow|eod|fortnight|asap|yesterday"
     r"|last (?:week|month|night|year))\b",
     re.IGNORECASE,
@@ -99,58 +78,37 @@ _REPEATED = re.compile(
 _ALTERNATIVE = re.compile(
     r"\b(?:\d{1,2}(?::\d\d)?(?: ?[ap]m)?|\w+day|tomorrow|noon) or (?:at |on )?"
     r"(?:\d{1,2}\b|\w+day\b|tomorrow\b|the day after|noon)"
-    rf"|\b\d{{1,2}}{_ORDINAL}?(?: and | or | ?[-\u2013&/] ?| to )"
-    rf"(?:the )?\d{{1,2}}{_ORDINAL}?(?: of)? {MONTHS}",
+    rf"|\b\d{{1,2}}{ORDINAL}?(?: and | or | ?[-\u2013&/] ?| to )"
+    rf"(?:the )?\d{{1,2}}{ORDINAL}?(?: of)? {MONTHS}",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
     r"\b(?:[A-Z]\w+ time|UTC|GMT|CES?T|E[SD]T|P[SD]T|BST)\b(?<!Lunch time)(?<!This time)"
 )
+_LEFT_OVER = re.compile(
+    r"\b(?:(?P<length>(?:\w+ (?:of )?)?"
+    r"(?:(?:an?|half|quarter|few|couple(?: of)?|several|some) |\d+ ?)"
+    r"(?:hours?|hrs?|minutes?|mins?)\b)|(?P<run>for (?:\w+ )?(?:days|weeks|months|years)\b)"
+    r"|(?:weeks?|fortnights?|months?)\b)",
+    re.IGNORECASE,
+)
 _ISO = re.compile(r"\b(\d{4}-\d{2}-\d{2})T(?=\d{2}:)")
-_LOCK = threading.Lock()
-_YEAR = re.compile(r"\d{4}")
 _NAMED_HOURS: Mapping[str, int] = {"noon": 12, "midday": 12, "midnight": 0}
-_RELATIONS: Mapping[str, int] = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}
-_MONTHS_MAX = 12
+_RELATIONS: Mapping[str, int] = {
+    "half": 30,
+    "quarter": 15,
+    "quater": 15,
+    "five": 5,
+    "ten": 10,
+    "twenty": 20,
+}
 _HALF_DAY, _DAY_HOURS, _HOUR_MIN = 12, 24, 60
 # "At 3" may mean the afternoon or the night, and "at 8" the morning or the evening.
 _UNCLEAR_MAX = 8
 # "6:30" is as unclear, and "7:30" is the morning.
 _UNCLEAR_TIME_MAX = 6
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """A day, a time of day and a length of time; each is None if it is not known."""
-
-    day: date | None = None
-    time_of_day: time | None = None
-    minutes: int | None = None
-
-    def or_else(self, other: When) -> When:
-        """Return a copy with the unknown parts taken from `other`."""
-        return When(
-            self.day or other.day,
-            self.time_of_day or other.time_of_day,
-            self.minutes if self.minutes is not None else other.minutes,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """Some words of a text that name a time: what they mean, or why that is not clear."""
-
-    start: int
-    end: int
-    words: str
-    when: When = When()
-    unclear: str | None = None
-    # Whether it names a time, but no exact one: "next week".
-    is_vague: bool = False
-    # Whether it names a time of day, and not a day.
-    is_clock: bool = False
-    # The part of a day or another addition that `when` has no place for: "morning".
-    beside: str = ""
+# "From 2 to 3:30" is the afternoon, while "from 7 to 8" may be the morning or the evening.
+_AFTERNOON_MAX = 17
 
 
 def find(texts: Sequence[str], moment: object) -> When:
@@ -168,11 +126,12 @@ def mentions(text: str, moment: object) -> list[Mention]:
     clipped = _ISO.sub(r"\1 ", text[:TEXT_CHARS_MAX])
     found: list[Mention] = []
     taken = bytearray(len(clipped))
-    for finder in (_unclear, _lengths, _days, _ranges, _times):
+    for finder in (counted, _unclear, _lengths, days, _ranges, _times):
         for mention in finder(clipped, base):
             if not any(taken[mention.start : mention.end]):
                 taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
                 found.append(mention)
+    found += _left_over(clipped, taken)
     return sorted(found, key=lambda mention: mention.start)
 
 
@@ -183,6 +142,12 @@ def without(text: str, taken: Sequence[Mention]) -> str:
         text = re.sub(r"\s+([,.;:!?])", r"\1", text)
         text = re.sub(r"[,;:]\s*(?=[,.;:])", "", text)
     return text.strip()
+
+
+def minutes_until(begin: time, ends: Sequence[time]) -> int | None:
+    """Return how long it is to the first of some times that is after a begin, or None."""
+    lengths = [_minutes(end) - _minutes(begin) for end in ends if end > begin]
+    return min(lengths, default=None)
 
 
 def undated(text: str, moment: object) -> str:
@@ -211,64 +176,22 @@ def _unclear(text: str, _: datetime) -> Iterator[Mention]:
             yield Mention(*match.span(), match.group().strip(), unclear=why, is_vague=vague)
 
 
+def _left_over(text: str, taken: bytearray) -> Iterator[Mention]:
+    """Find what names a time by its words and was read as none: "a couple of hours"."""
+    for match in _LEFT_OVER.finditer(text):
+        # A week beside a day changes the day: "Friday and the week after".
+        beside = any(taken[max(match.start() - 2, 0) : match.end() + 6])
+        said = match["length"] or match["run"]
+        if not any(taken[match.start() : match.end()]) and (said or beside):
+            why, run = "I cannot read it as a time", match["run"] is not None
+            yield Mention(*match.span(), match.group().strip(), unclear=why, is_clock=run)
+
+
 def _lengths(text: str, _: datetime) -> Iterator[Mention]:
     for match in LENGTH.finditer(text):
         minutes = length_min(match)
         if minutes is not None:
             yield Mention(*match.span(), match.group().strip(), When(minutes=minutes))
-
-
-def _days(text: str, base: datetime) -> Iterator[Mention]:
-    for match in _DAY.finditer(text):
-        if (match["weekday"] or "").lower() in _OTHER_WORDS:
-            # These are words of their own where no time or day follows.
-            after = text[match.end() : match.end() + 12]
-            if not match["before"] and not re.match(r"[ ,]+(?:at |@ ?)?\d", after):
-                continue
-        day = _parsed(match, base)
-        if day is None:
-            why = "there is no such day, or day and month may be swapped"
-            yield Mention(*match.span(), match.group().strip(), unclear=why)
-            continue
-        written = match["written"] or ""
-        beside = (match["part"] or "").replace("'s", "").strip()
-        unclear = None
-        if match["beside"] and not _WEEKDAYS[day.weekday()].startswith(match["beside"][:3].lower()):
-            unclear = f"{day} is a {_WEEKDAYS[day.weekday()].title()}"
-        elif written and not _YEAR.search(written) and (day - base.date()).days > DAYS_AHEAD_MAX:
-            unclear = f"the next one is {day}"
-        when = When(day=day)
-        yield Mention(*match.span(), match.group().strip(), when, unclear, beside=beside)
-
-
-def _parsed(match: re.Match[str], base: datetime) -> date | None:
-    dateparser: Any = import_module("dateparser")
-    named = match["written"] or match["weekday"] or match["near"] or match["count"]
-    said = named.lower().removeprefix("the ").replace("tonight", "today").rstrip(".")
-    said = said.replace("tmrw", "tomorrow").replace("tmr", "tomorrow")
-    said = f"the {said}" if said.startswith("day after") else said
-    order = "YMD" if said[:4].isdigit() else "DMY"
-    if slashed := re.fullmatch(r"(\d{1,2})/(\d{1,2})(?:/\d{4})?", said):
-        first, second = map(int, slashed.groups())
-        if first <= _MONTHS_MAX and second <= _MONTHS_MAX and first != second:
-            return None
-        order = "MDY" if second > _MONTHS_MAX else "DMY"
-    said = f"{said}." if re.fullmatch(r"\d{1,2}\.\d{1,2}", said) else said
-    settings = {
-        # The library takes a date of today for one a year ahead.
-        "RELATIVE_BASE": base - timedelta(days=1) if match["written"] else base,
-        "PREFER_DATES_FROM": "future",
-        "DATE_ORDER": order,
-        "TIMEZONE": "UTC",
-        "RETURN_AS_TIMEZONE_AWARE": False,
-    }
-    # The library keeps caches and is not documented to be thread-safe.
-    with _LOCK:
-        moment = dateparser.parse(said, languages=_LANGUAGES, settings=settings)
-    # The library reads "the 3rd", written on the 10th, as a day of last week.
-    if isinstance(moment, datetime) and (_YEAR.search(said) or moment.date() >= base.date()):
-        return moment.date()
-    return None
 
 
 def _ranges(text: str, _: datetime) -> Iterator[Mention]:
@@ -280,6 +203,10 @@ def _ranges(text: str, _: datetime) -> Iterator[Mention]:
         if not exact:
             continue
         begin = _clock(first, half_first, text)
+        if begin is None and half_first is None:
+            begin = _clock(first, "p", text)
+            if begin is not None and begin.hour > _AFTERNOON_MAX:
+                begin = None
         end = _clock(last, half_last, text) or _clock(last, "p", text)
         if begin is None or end is None:
             continue
@@ -295,7 +222,7 @@ def _ranges(text: str, _: datetime) -> Iterator[Mention]:
 
 def _times(text: str, _: datetime) -> Iterator[Mention]:
     previous: time | None = None
-    behind_days = {match.end() for match in _DAY.finditer(text)}
+    behind_days = day_ends(text)
     for match in _TIME.finditer(text):
         # "2.15" is a time behind "at" or a day alone.
         behind_day = match.start() - 2 in behind_days or match.start() - 1 in behind_days
@@ -303,17 +230,26 @@ def _times(text: str, _: datetime) -> Iterator[Mention]:
             continue
         if match["bare"] and not match["at"] and "clock" not in match.group():
             continue
-        if (match["bare"] or "").lower() in _HOURS and re.match(
-            r" (?!o'clock|on |in the|tomorrow|today|tonight|and |sharp|for |with )\w",
-            text[match.end() :],
+        exact = "clock" in match.group().lower() or _half(match, "half_bare")
+        if (
+            (match["bare"] or "").lower() in _HOURS
+            and not exact
+            and re.match(
+                r" (?!at |o'clock|on |in the|tomorrow|today|tonight|and |sharp|for |with )\w",
+                text[match.end() :],
+            )
         ):
             continue
         moment = _read_time(match, text)
         said = match.group().strip()
-        if moment is None:
+        ends = re.match(r"(?:until|till|end|finish)", said, re.IGNORECASE) is not None
+        if ends and previous is None:
+            why = "its begin is not beside it"
+            yield Mention(*match.span(), said, unclear=why, ends=_either(match, moment))
+        elif moment is None:
             why = "it may be the morning or the afternoon"
             yield Mention(*match.span(), said, unclear=why, is_clock=True)
-        elif previous is not None and re.match(r"(?:until|till|end|finish)", said, re.IGNORECASE):
+        elif ends and previous is not None:
             minutes = _minutes(moment) - _minutes(previous)
             when = When(minutes=minutes if minutes > 0 else None)
             backwards = None if minutes > 0 else "its end is before its begin"
@@ -340,9 +276,19 @@ def _read_time(match: re.Match[str], text: str) -> time | None:
     return _clock(f"{said}:{minute}" if minute else said, half, text)
 
 
+def _either(match: re.Match[str], moment: time | None) -> tuple[time, ...]:
+    """Return a time, or the two of the day where it is not clear which half is meant."""
+    said = match["bare"] or match["hour"]
+    if moment is not None or not said:
+        return (moment,) if moment is not None else ()
+    minute = f":{match['minute']}" if match["minute"] else ""
+    both = (_clock(f"{said.lower()}{minute}", half, "") for half in ("a", "p"))
+    return tuple(one for one in both if one is not None)
+
+
 def _half(match: re.Match[str], name: str) -> str | None:
     if part := match[f"{name}_part"]:
-        return "a" if part.lower() == "morning" else "p"
+        return "a" if part.lower().startswith("m") else "p"
     return match[name]
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading import phrases
-from interlock.workers.threads.inference.reading.account import Account
+from interlock.workers.threads.inference.reading.account import CALLED, Account
+from interlock.workers.threads.inference.reading.courtesy import bare
 from interlock.workers.threads.inference.reading.language import foreign_language
-from interlock.workers.threads.inference.reading.pieces import Piece, is_heading, own_words, takes
-from interlock.workers.threads.inference.reading.request import READ_CHARS_MAX, ReadRequest
+from interlock.workers.threads.inference.reading.pieces import (
+    Piece,
+    is_heading,
+    own_words,
+    phrase_words,
+    takes,
+)
+from interlock.workers.threads.inference.reading.request import (
+    READ_CHARS_MAX,
+    ReadRequest,
+    without_paths,
+)
 from interlock.workers.threads.inference.reading.sentences import (
     SentenceRole,
     asks,
-    bare,
     begins_with_verb,
 )
 from interlock.workers.threads.inference.reading.wishes import wishes
@@ -67,6 +78,8 @@ def doubts(
     if request.is_long:
         return [Doubt(DoubtKind.LONG, f"{READ_CHARS_MAX:,}")]
     known = stems(" ".join(example for choice in catalog for example in choice.examples))
+    known |= frozenset(word for choice in catalog for word in own_words(choice))
+    known |= frozenset(word for choice in catalog for word in phrase_words(choice))
     if language := foreign_language(request.heading, request.body, known=known):
         return [Doubt(DoubtKind.LANGUAGE, language)]
     wished = any(piece.role is SentenceRole.WISH for piece in account.pieces)
@@ -102,21 +115,33 @@ def _is_noted(account: Account, piece: Piece) -> bool:
 
 
 def _asked(account: Account, piece: Piece) -> Iterator[Doubt]:
-    # "How many words" is answered, "would you say that it is long" is not.
-    begins = [word.lower() for word in words(bare(piece.sentence.text)[0])[:2]]
-    answers = any(
-        asks(example) and [word.lower() for word in words(bare(example)[0])[:2]] == begins
-        for example in account.choice.examples
-    )
-    if piece.role is SentenceRole.QUESTION and not answers:
+    if piece.role is SentenceRole.QUESTION and not _is_answered(account, piece):
         yield Doubt(DoubtKind.QUESTION, f"'{piece.sentence.text}'")
+
+
+def _is_answered(account: Account, piece: Piece) -> bool:
+    # "How many words" is answered, "would you say that it is long" is not.
+    said = f" {' '.join(words(piece.sentence.text.lower()))} "
+    return any(
+        asks(example) and f" {' '.join(words(bare(example.lower())[0])[:2])} " in said
+        for example in account.choice.examples
+    ) or (takes(account.choice, "text") and _is_about_the_text(account.choice, piece))
+
+
+def _is_about_the_text(choice: Choice, piece: Piece) -> bool:
+    """Return whether a question has no other words than a capability on a text has."""
+    known = own_words(choice) | stems(" ".join(choice.examples)) | stems("know see")
+    return not content(CALLED.sub(" ", piece.sentence.text), explained=known)
 
 
 def _taken_back(account: Account, piece: Piece, *, wished: bool) -> Iterator[Doubt]:
     """Find negations and reports; a statement beside a wish counts if it is about the wish."""
-    text = phrases.HARMLESS.sub(" ", piece.judged)
+    text = without_paths(phrases.HARMLESS.sub(" ", piece.judged))
     if piece.framed and not takes(account.choice, "matter"):
         text = bare(text)[0]
+    if piece.role is SentenceRole.QUESTION and _is_answered(account, piece):
+        # "How many words have I written?"
+        return
     if match := phrases.TURNS.search(text):
         yield Doubt(DoubtKind.NEGATION, phrases.with_next(text, match))
     if wished and piece.role is SentenceRole.STATEMENT and not _is_about_the_wish(account, piece):
@@ -172,8 +197,11 @@ def _unknown_reference(piece: Piece, *, alone: bool) -> str | None:
 def _only_told(account: Account) -> str | None:
     """Return what a request tells that has no wish, or None: "Dentist, Friday at 9:30" is one."""
     choice = account.choice
+    own = stems(choice.name.replace("_", " ")) | {stem(choice.name.replace("_", ""))}
+    if takes(choice, "path"):
+        own |= own_words(choice) | phrase_words(choice)
     named = any(
-        stems(piece.sentence.text) & stems(choice.name.replace("_", " "))
+        stems(piece.sentence.text) & own
         for piece in account.pieces
         if piece.role is SentenceRole.LABEL
     )
@@ -186,9 +214,19 @@ def _only_told(account: Account) -> str | None:
         keeps = named or takes(choice, "details")
         states = piece.role is SentenceRole.STATEMENT and (piece.sentence.in_title or not keeps)
         bare_label = piece.role is SentenceRole.LABEL and not (named or timed)
-        if states or bare_label or noted:
+        if (states and not _announces(choice, piece)) or bare_label or noted:
             return piece.sentence.text
     return None
+
+
+def _announces(choice: Choice, piece: Piece) -> bool:
+    """Return whether a statement says when something takes place: "The plumber comes at 9"."""
+    timed = any(one.when.day for one in piece.mentions) and any(
+        one.when.time_of_day for one in piece.mentions
+    )
+    return (
+        takes(choice, "datetime") and timed and phrases.TAKES_PLACE.search(piece.order) is not None
+    )
 
 
 def _other_deed(choice: Choice, order: str, verbs: frozenset[str]) -> str | None:
@@ -197,19 +235,17 @@ def _other_deed(choice: Choice, order: str, verbs: frozenset[str]) -> str | None
     if not said:
         return None
     first = said[0].lower()
-    if match := phrases.FOR_ME.match(order):
-        return match.group()
-    match = phrases.REVERSES.match(order)
-    if match and not _is_example(choice, match.group()):
-        return match.group()
-    if takes(choice, "datetime") and (match := phrases.CHANGES.search(order)):
-        return match.group()
     # A capability that keeps no words does what its own verbs say, and nothing else.
     closed = not any(takes(choice, hint) for hint in ("title", "matter", "command"))
+    able = stem(first) in _deeds(choice, closed=closed)
+    if (match := phrases.FOR_ME.match(order)) and not (closed and able):
+        return match.group()
+    if match := phrases.REVERSES.match(order):
+        return None if _is_own_way(choice, order, match) else match.group()
+    if takes(choice, "datetime") and (match := phrases.CHANGES.search(order)):
+        return match.group()
     foreign = begins_with_verb(order, verbs) if closed else _is_other(said)
-    return (
-        " ".join(said[:2]) if foreign and stem(first) not in _deeds(choice, closed=closed) else None
-    )
+    return " ".join(said[:2]) if foreign and not able else None
 
 
 def _is_other(said: Sequence[str]) -> bool:
@@ -229,8 +265,12 @@ def _deeds(choice: Choice, *, closed: bool) -> frozenset[str]:
     return own_words(choice) | frozenset(map(stem, firsts))
 
 
-def _is_example(choice: Choice, said: str) -> bool:
-    """Return whether an example has the same verb with the same particle."""
+def _is_own_way(choice: Choice, order: str, match: re.Match[str]) -> bool:
+    """Return whether a capability moves things in that way, as "out of the tray" of a letter."""
+    said = match.group()
+    behind = content(order[match.end() :])[:1]
+    if takes(choice, "path") and behind and stem(behind[0]) in own_words(choice):
+        return True
     verb, particle = words(said)[0].lower(), words(said)[-1].lower()
     return any(
         example.lower().startswith(verb) and particle in words(example.lower())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.workers.threads.inference.reading.dates import When
+from interlock.workers.threads.inference.reading.mention import When
 
 ONE_OF_MAX = 12
 _NUMBER = re.compile(r"(?<![\w.,])[-+]?\d+(?:\.\d+)?(?!\w|[.,]\d)")

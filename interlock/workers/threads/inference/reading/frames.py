@@ -12,15 +12,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from interlock.workers.threads.inference.reading.sentences import bare
-from interlock.workers.threads.inference.reading.words import alike, content, stem, words
+from interlock.workers.threads.inference.reading.courtesy import bare
+from interlock.workers.threads.inference.reading.words import (
+    ACTION_VERBS,
+    ALSO_NOUNS,
+    alike,
+    content,
+    stem,
+    stems,
+    words,
+)
 
 _SLOT = "this"
 _FREE = frozenset({"a", "an", "the", "my", "our", "your", "his", "her", "please"})
 _REFERRING = frozenset({"following", "below", "above", "something", "note", "one"})
-_JOIN = r"[\s,]+(?:(?:a|an|the|my|our|your|his|her|please|somewhere) )?"
+_JOIN = (
+    r"[\s,]+(?:(?:a|an|the|my|our|your|his|her|please|somewhere|quick|short|brief|little|new) )*"
+)
 _GAP = r"[\s,:;\u2013\u2014-]*"
 _BEFORE = r"(?P<before>^|^.*?(?:[,;:\u2013\u2014-]\s*|\b(?:and|so) ))(?:please )?"
+# What people say beside the name of a list: "for the weekend list", "note for later".
+_BESIDE_WORDS = """
+another entry fyi garden home house important item job kitchen later little next office one quick
+shopping short small something thing things today urgent week weekend work
+"""
+_BESIDE = frozenset(_BESIDE_WORDS.split())
+_VERBS = frozenset(map(stem, ACTION_VERBS - ALSO_NOUNS))
+_HEAD_CHARS_MAX = 50
+_HEADED = re.compile(
+    rf"(?P<head>[^:\u2013]{{2,{_HEAD_CHARS_MAX}}}?)(?::| [\u2013-]) (?P<slot>.+)", re.DOTALL
+)
+_EXPLAINS = re.compile(r"(?:it|this|that|there) (?:can|may|is|has|was)\b", re.IGNORECASE)
 _EDGE = " \t\n,;:.!?\u2013\u2014-"
 
 
@@ -60,7 +82,8 @@ def match(text: str, examples: Sequence[str], known: frozenset[str]) -> Match | 
         slot = (parts.get("slot") or "").strip(_EDGE)
         rest = bare(parts.get("rest") or "")[0].strip(_EDGE)
         before = re.sub(r"\b(?:and|so)$", "", before).strip(_EDGE)
-        rest = "" if refers_only(rest, known) else rest
+        # "Put it on the list, it can wait": the rest only explains.
+        rest = "" if refers_only(rest, known) or _EXPLAINS.match(rest) else rest
         if slot.startswith(("'", '"', "\u2018", "\u201c")):
             slot = slot.strip("'\"\u2018\u2019\u201c\u201d")
         refers = refers_only(slot, known)
@@ -75,12 +98,39 @@ def match(text: str, examples: Sequence[str], known: frozenset[str]) -> Match | 
         around = before if follows else None
         around = f"{before} {rest}".strip() if around is None else around
         return Match(matter, around, refers and not (before or rest), frame.telling, before)
-    return None
+    return _headed(text, tuple(examples))
+
+
+def _headed(text: str, examples: tuple[str, ...]) -> Match | None:
+    """Return how a text follows a heading of the examples' words: "One for the garden list: "."""
+    found = _HEADED.match(text)
+    if found is None:
+        return None
+    if _SLOT in words(found["head"].lower()):
+        return None
+    said = {stem(word) for word in content(found["head"]) if word.lower() not in _BESIDE}
+    # "Please add: milk" says of no list which one it is.
+    if not said - _VERBS or not said <= _heading_words(examples):
+        return None
+    slot = found["slot"].strip(_EDGE)
+    return Match(slot, found["head"], refers=False, telling=True)
+
+
+@lru_cache(maxsize=512)
+def _heading_words(examples: tuple[str, ...]) -> frozenset[str]:
+    # "Keep this on file: ..." is an order, and "file" by itself no heading of it.
+    named = [one for one in examples if is_heading(one) and words(one.lower()).count(_SLOT) == 1]
+    return stems(" ".join(named)) - {_SLOT}
 
 
 def is_frame(example: str) -> bool:
     """Return whether an example names its matter by "this"."""
     return _SLOT in words(example.lower())
+
+
+def is_heading(example: str) -> bool:
+    """Return whether an example is a heading, with its matter below or behind it."""
+    return example.lower().endswith(f": {_SLOT}")
 
 
 def refers_only(slot: str, known: frozenset[str]) -> bool:
@@ -110,9 +160,9 @@ def _frame(example: str) -> _Frame | None:
     said = [word.lower() for word in words(example)]
     if _SLOT not in said:
         return None
-    if example.lower().endswith(f": {_SLOT}"):
+    if is_heading(example):
         heading = _joined(said[:-1])
-        behind = r"(?: please)?\s*[:,\u2013\u2014-]+\s*(?P<slot>.*)|(?P<rest>\W*)"
+        behind = r"(?:,? please)?\s*[:,\u2013\u2014-]+\s*(?P<slot>.*)|(?P<rest>\W*)"
         pattern = rf"{_BEFORE}{heading}(?:{behind})$"
         size = 2 * len(said) - 3
         return _Frame(re.compile(pattern, re.IGNORECASE | re.DOTALL), size, telling=True)
@@ -126,17 +176,24 @@ def _frame(example: str) -> _Frame | None:
     elif after:
         pattern = rf"{_BEFORE}{prefix}(?P<slot>.*?){_GAP}\b{_joined(after)}\b(?P<rest>.*)$"
     else:
-        # "Remember to call Anna" is no "Remember this".
-        verb = "" if before[-1] == "to" else r"(?!\W*to\b)"
-        pattern = rf"{_BEFORE}{_joined(before)}\b{verb}{_GAP}(?:that\b)?{_GAP}(?P<slot>.*)$"
+        # "Remember to call Anna" is no "Remember this", "Note on the visit" no "Note this", and
+        # a single verb stands for no other: "Write a song".
+        alone = len(before) == 1
+        no_object = "to|on|about|of|from|with|for" if before[0] in ALSO_NOUNS else "to"
+        verb = "" if before[-1] == "to" else rf"(?!\W*(?:{no_object})\b)"
+        begin = re.escape(before[0]) if alone else _joined(before)
+        pattern = rf"{_BEFORE}{begin}\b{verb}{_GAP}(?:that\b)?{_GAP}(?P<slot>.*)$"
     size = 2 * (len(before) + len(after)) + bool(before and after)
     telling = bool(content(" ".join((*before, *after))))
     return _Frame(re.compile(pattern, re.IGNORECASE | re.DOTALL), size, telling)
 
 
 def _alike(word: str) -> str:
-    verbs = sorted(alike(word))
-    return re.escape(word) if len(verbs) == 1 else f"(?:{'|'.join(verbs)})"
+    if word not in ACTION_VERBS:
+        return re.escape(word)
+    # "Would you mind putting": with "-ing" it is the same verb.
+    said = sorted(f"{verb}|{verb.removesuffix('e')}{verb[-1]}?ing" for verb in alike(word))
+    return f"(?:{'|'.join(said)})"
 
 
 def _joined(said: Sequence[str]) -> str:

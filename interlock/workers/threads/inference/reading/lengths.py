@@ -33,6 +33,9 @@ _NUMBERS: Mapping[str, float] = {
     "half an": 0.5,
     "a half": 0.5,
     "a quarter of an": 0.25,
+    # This is how the word is often misspelt.
+    "a quater of an": 0.25,
+    "quater of an": 0.25,
     "quarter of an": 0.25,
     "a quarter": 0.25,
     "three quarters of an": 0.75,

@@ -6,7 +6,10 @@ import re
 
 from interlock.workers.threads.inference.reading.words import ACTION_VERBS, FUNCTION_WORDS, stem
 
-_TITLE = r"(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Sir|Madam|Frau|Herr|Mme|M)\b\.?"
+_TITLE = (
+    r"(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Sir|Madam|Lord|Lady|Rev|Lt|Col|Gen|Sgt|Maj|Capt|Hon|Fr|Signor|Signora|Señor|Monsieur|Reverend|Cllr|Captain|Judge"
+    r"|Frau|Herr|Mme|M)\b\.?"
+)
 _CAPITAL = r"(?:(?:al|el|d)['\u2019-])?[^\W\d_a-z\u00df-\u00ff][\w'\u2019-]*"
 _PARTICLE = (
     r"(?:van der|van den|van|von der|von|de la|de|da|dos|di|del"
@@ -16,6 +19,18 @@ _NAME = re.compile(
     rf"(?:(?P<title>{_TITLE})(?: {_TITLE})*(?: {_PARTICLE})?(?: {_CAPITAL}\.?(?: {_PARTICLE})?)+"
     rf"|{_CAPITAL}(?: (?:{_PARTICLE} )?{_CAPITAL}\.?)*)"
 )
+_INTRODUCED = re.compile(
+    r"\b(?:made out to|in the name of|name(?:['\u2019]s| is|:)|(?:is|['\u2019]s) called|called:?"
+    r"|named"
+    r"|goes by(?: the name(?: of)?)?|known as|(?:that|which|it should|to) (?:says?|reads?)"
+    r"|reading|saying)"
+    rf"\s+(?:a |an )?(?P<name>{_NAME.pattern})"
+)
+
+
+def introduced(text: str) -> list[str]:
+    """Return the names that a text introduces as such: "she is called Ms Rautio"."""
+    return [match["name"].rstrip(".") for match in _INTRODUCED.finditer(text)]
 
 
 def names(text: str, known: frozenset[str]) -> list[str]:
@@ -34,6 +49,14 @@ def names(text: str, known: frozenset[str]) -> list[str]:
             if parts and re.split(r"['\u2019]", parts[0])[0].lower() in FUNCTION_WORDS:
                 parts = parts[1:]
         name = " ".join(parts)
+        # "Front desk" and "Reception is full": one word has its capital from the sentence, and
+        # "the Front Desk" is a place.
+        behind = text[match.end() :]
+        alone = match["title"] is None and len(match.group().split()) == 1
+        if alone and match.start() == 0 and re.match(r" [a-z]", behind):
+            continue
+        if match["title"] is None and re.search(r"\b[Tt]he $", text[: match.start()]):
+            continue
         # "Ms O'Neill of Hartmann": what follows says where she comes from.
         if found and re.search(r"\b(?:of|from|at) $", text[: match.start()]):
             continue

@@ -11,32 +11,44 @@ the words of one around its matter ("Put ... on my list"), names what the capabi
 with ("badge" of print_badge), or holds what its required hints need, and lowered if it lacks that;
 b is the greatest cosine to the background, raised if the request is a question, which asks for an
 answer and not for an action. The constants were fitted on bench/tuning.json, BEGINS_ALIKE on the
-part `tuned` of tests/golden/short_requests.json, SAYS_SO and NAMES_IT on own_requests.jsonl.
+part `tuned` of tests/golden/short_requests.json, SAYS_SO, NAMES_IT and
+IS_DUE on own_requests.jsonl.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
 from interlock.workers.threads.inference.question import Choice, Question, Target
 from interlock.workers.threads.inference.reading import dates, frames
 from interlock.workers.threads.inference.reading.background import BACKGROUND
+from interlock.workers.threads.inference.reading.courtesy import bare
 from interlock.workers.threads.inference.reading.meaning import Meanings, parts, whole
-from interlock.workers.threads.inference.reading.openings import opening, openings
+from interlock.workers.threads.inference.reading.openings import (
+    opening,
+    openings,
+    orders_an_errand,
+)
+from interlock.workers.threads.inference.reading.pieces import object_of, own_words, takes
 from interlock.workers.threads.inference.reading.request import (
     ReadRequest,
     is_pick,
     picked_name,
     picked_number,
     read,
+    without_paths,
 )
-from interlock.workers.threads.inference.reading.sentences import bare, has_question, without_code
+from interlock.workers.threads.inference.reading.sentences import (
+    begins_with_verb,
+    has_question,
+    without_code,
+)
 from interlock.workers.threads.inference.reading.values import answers_question, rare_hints
-from interlock.workers.threads.inference.reading.words import content, stem, stems
+from interlock.workers.threads.inference.reading.words import content, stems
 
 UNDERSTOOD = 0.8
 # The limit for a capability whose parameters are missing: a person is asked for them first.
@@ -49,9 +61,11 @@ LACKS_WHAT_IT_NEEDS = 0.15
 BEGINS_ALIKE = 0.35
 SAYS_SO = 0.45
 NAMES_IT = 0.2
+IS_DUE = 0.35
 # A background phrase this near to a capability's phrases is left out of the background.
 SAME = 0.6
 NEAREST_MAX = 5
+_NO_VERBS: frozenset[str] = frozenset()
 SENTENCES_MAX = 24
 _QUOTED = re.compile(
     r"(?<!\w)['\"\u2018\u201c]([^'\"\u2018-\u201d\n]{2,200})['\"\u2019\u201d](?!\w)"
@@ -181,6 +195,8 @@ def _nearest(
     begins = "" if compared.question is not None else opening(compared.parts[0])
     phrases = {choice.name: [choice.description, *choice.examples] for choice in question.catalog}
     undated = [dates.undated(text, request.at) for text in compared.parts[:SENTENCES_MAX]]
+    framed = _framed(question.catalog, undated)
+    times = _hint_of_time(request, undated[0], framed)
     for choice in question.catalog:
         evidence = _evidence(choice, request)
         texts = [*compared.parts, _QUOTED.sub("this", compared.parts[0])]
@@ -190,12 +206,13 @@ def _nearest(
         if compared.question is not None and any(map(has_question, choice.examples)):
             # This capability answers questions.
             scores[choice.name] += ASKS_A_QUESTION
-        if _is_framed(choice, undated):
+        if choice.name in framed:
             scores[choice.name] += SAYS_SO
         elif begins and begins in openings(choice.examples):
             scores[choice.name] += BEGINS_ALIKE
-        if stem(choice.name.rpartition("_")[2]) in stems(compared.parts[0]):
+        if _names(choice, request, compared):
             scores[choice.name] += NAMES_IT
+        scores[choice.name] += sum(more for hint, more in times.items() if takes(choice, hint))
     offered = model.nearness_of_each(BACKGROUND, [one for each in phrases.values() for one in each])
     background = [text for text, near in zip(BACKGROUND, offered, strict=True) if near < SAME]
     # The sentences of a long text have many subjects, so only the whole text is compared.
@@ -210,15 +227,43 @@ def _nearest(
     return Nearest(chosen if nearness >= enough else None, nearness)
 
 
-def _is_framed(choice: Choice, texts: Sequence[str]) -> bool:
-    """Return whether a sentence has the words of an example around its matter."""
-    known = stems(f"{choice.name.replace('_', ' ')} {choice.description}")
-    return any(
-        frames.match(said, choice.examples, known) is not None
-        for text in texts
-        for said in dict.fromkeys((text, bare(text)[0]))
-        if content(said)
-    )
+def _hint_of_time(
+    request: ReadRequest, undated: str, framed: Collection[str]
+) -> Mapping[str, float]:
+    """Return what a day or a time says for capabilities that take one."""
+    if request.when.day is None:
+        return {}
+    found: dict[str, float] = {}
+    # "Vet for the cat, Monday at 9:15" has no verb.
+    if request.when.time_of_day and not framed and not begins_with_verb(undated, _NO_VERBS):
+        found["datetime"] = NAMES_IT
+    if orders_an_errand(undated):
+        found["date"] = IS_DUE
+    return found
+
+
+def _framed(catalog: Sequence[Choice], texts: Sequence[str]) -> frozenset[str]:
+    """Return the capabilities of which a sentence has the words of an example around its matter.
+
+    "I need to write that down" has those of a task, too, but "I need to" tells less.
+    """
+    found: dict[str, bool] = {}
+    for choice in catalog:
+        known = stems(f"{choice.name.replace('_', ' ')} {choice.description}")
+        for text in texts:
+            for said in dict.fromkeys((text, bare(text)[0])):
+                match = frames.match(said, choice.examples, known) if content(said) else None
+                if match is not None:
+                    found[choice.name] = found.get(choice.name, False) or match.telling
+    return frozenset(name for name, telling in found.items() if telling) or frozenset(found)
+
+
+def _names(choice: Choice, request: ReadRequest, compared: _Compared) -> bool:
+    """Return whether a request names what a capability is about, or has all that it takes."""
+    about, said = object_of(choice), stems(without_paths(f"{request.title}\n{request.prose}"))
+    if about in (said if takes(choice, "name") else stems(compared.parts[0])):
+        return True
+    return takes(choice, "path") and request.has("path") and bool(said & own_words(choice))
 
 
 def _evidence(choice: Choice, request: ReadRequest) -> float:

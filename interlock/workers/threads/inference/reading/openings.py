@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from interlock.workers.threads.inference.reading.frames import is_frame
+from interlock.workers.threads.inference.reading.courtesy import bare
+from interlock.workers.threads.inference.reading.frames import is_frame, is_heading
 from interlock.workers.threads.inference.reading.sentences import first_sentence, without_code
-from interlock.workers.threads.inference.reading.words import FUNCTION_WORDS, words
+from interlock.workers.threads.inference.reading.words import (
+    ACTION_VERBS,
+    FUNCTION_WORDS,
+    OTHER_DEEDS,
+    words,
+)
 
 # "We need to clean the car" asks for the same as "Clean the car".
 _WISH_START = re.compile(
@@ -47,6 +53,24 @@ _LIGHT_VERBS = frozenset(
 _AFTER_VERB = frozenset(
     {"a", "an", "the", "my", "our", "this", "these", "up", "down", "out", "away"}
 )
+_OBJECT_BEGINS = _AFTER_VERB | {"his", "her", "their", "your", "in", "back", "off", "over", "some"}
+_FOR_OTHERS = frozenset(
+    {
+        "add",
+        "arrange",
+        "block",
+        "buy",
+        "call",
+        "enter",
+        "file",
+        "pay",
+        "phone",
+        "plan",
+        "put",
+        "ring",
+    }
+    | {"run", "schedule", "talk", "visit", "meet", "archive", "count", "note", "write"}
+)
 _WORD = re.compile(r"[a-z]+")
 _FILLER = frozenset({"a", "an", "the", "my", "new", "please", "for", "me", "this", "to", "re"})
 
@@ -62,7 +86,7 @@ def openings(examples: Sequence[str]) -> frozenset[str]:
 
 def verbs(examples: Iterable[str]) -> frozenset[str]:
     """Return the first words of examples that are verbs, as what follows them shows."""
-    found = (words(example)[:2] for example in examples)
+    found = (words(example)[:2] for example in examples if not is_heading(example))
     return frozenset(
         said[0].lower()
         for said in found
@@ -70,6 +94,16 @@ def verbs(examples: Iterable[str]) -> frozenset[str]:
         and said[0].lower() not in FUNCTION_WORDS
         and (said[1].lower() in _AFTER_VERB or said[1][0].isupper())
     )
+
+
+def orders_an_errand(text: str) -> bool:
+    """Return whether a text begins like "Mow the lawn", with a verb that nobody does for others.
+
+    "Call a cab" and "Pay the bill" may be wanted of the one who is asked.
+    """
+    said = words(bare(first_sentence(without_code(text)))[0].lower())[:2]
+    is_order = len(said) > 1 and (said[1] in _OBJECT_BEGINS or said[0] in ACTION_VERBS)
+    return is_order and said[0] not in FUNCTION_WORDS | OTHER_DEEDS | _FOR_OTHERS
 
 
 def opening(text: str) -> str:

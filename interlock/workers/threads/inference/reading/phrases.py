@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 
+from interlock.workers.threads.inference.reading.courtesy import POLITE_IF
+from interlock.workers.threads.inference.reading.words import ACTION_VERBS
+
 # These hold a negation or a condition, and take nothing back.
 HARMLESS = re.compile(
-    r"\b(?:do not|don't|dont|never) (?:let (?:me|us) )?forget\b"
+    r"\b(?:do not|don't|dont|never|mustn't|must not|shouldn't|can't|cannot|let's not|lets not)"
+    r" (?:let (?:me|us) )?forget\b"
+    r"|\b(?:don't|do not) want to (?:forget|lose)\b"
+    r"|\b(?:wanted|needed|required)\b(?=\W*$)"
     r"|\b(?:not|nothing|isn't) (?:that |so |very )?urgent"
+    r"|\bnothing (?:more |left |else )?to (?:do|sign|pay|answer|add|see|worry)\b[^.;]*"
+    r"|\b(?:i|we) (?:no longer|don't|do not) need \w+(?: any ?more)?"
+    r" (?:on (?:my|the|our) desk|in the tray)"
     r"|\bno (?:hurry|rush|worries|problem)\b|\bwhy not\b|\bnot (?:only|least)\b|\bwithout fail\b"
     r"|\bbefore (?:i|we) (?:forget|lose)\b"
+    rf"|{POLITE_IF}"
     r"|\bif not\b.*|\bnot (?:more|less|fewer)\b|\bno (?:more|less|fewer) than\b"
     r"|\bor not\b|\b(?:no|not) later than\b|\bcan't wait\b"
     r"|\b(?:so that|so nobody|so no one|because|since|otherwise|in order)\b.*",
@@ -32,26 +42,48 @@ TURNS = re.compile(
     re.IGNORECASE,
 )
 OVER = re.compile(
-    r"\b(?:already|cancelled|canceled|postponed|rescheduled|(?:was|been|got|has) moved"
-    r"|taken care of|sorted out|no longer|done (?:it|that|this)|(?:is|was|been|it's|got) done)\b",
+    r"\bthank(?:s| you)(?: so much| a lot| very much)? for (?!your)\w+ing\b"
+    r"|\b(?:already|cancelled|canceled|postponed|rescheduled|(?:was|been|got|has) moved"
+    r"|taken care of|sorted out|done (?:it|that|this)|(?:is|was|been|it's|got) done)\b",
     re.IGNORECASE,
 )
+_DONE = "|".join(sorted(f"{verb.removesuffix('e')}ed" for verb in ACTION_VERBS)).title()
 _NO_NAME = r"(?!(?:The|A|An|My|Our|This|These|That|His|Her|All|Any|Some|New|Old)\b)[A-Z]\w+"
 PAST = re.compile(
     rf"\b(?:(?i:i|we|he|she|they|you|somebody|someone)|{_NO_NAME})(?:'ve|'s| have| has| had)? "
     r"(?:just |finally |only |also |then |once |\w+ly )?"
-    r"(?:\w+ed|went|bought|sent|paid|made|did|had|put|met|wrote|told|got|took|saw|gave|found|left"
-    r"|kept|brought|spoke|ate|ran|hung|sold|lent|built|done|been|gone|written|taken|given)\b"
+    r"(?:(?!(?:need|feed|weed|seed|shed|speed|proceed|exceed)\b)[a-z]+ed|made|did|had|put|got"
+    r"|found|left|ran|hung|lent|built|done|been|gone|written|taken|given)\b"
     r"|\b(?:was|were|used to|has been|have been|had been)\b"
     # These are forms of the past alone, whatever their subject is.
     r"|\b(?:ate|began|bought|broke|brought|came|chose|drove|fell|flew|forgot|gave|grew|happened"
     r"|kept|knew|met|paid|rang|said|saw|sent|sold|spoke|taught|threw|thought|told|took|went|wrote)\b"
+    # "Filed it under plans" leaves its subject out.
+    rf"|^\W*(?:{_DONE})\b(?! \w+(?:$|\W*[:,]))"
 )
 # What a statement beside a wish says of the wish itself.
 ABOUT_THE_WISH = re.compile(r"^\W*(?:it|that|this|i|we|you|the)\b", re.IGNORECASE)
 TAKES_BACK = re.compile(
     r"\b(?:not (?:needed|necessary|required|any ?more)|done|no longer|already did|instead"
     r"|cancelled|canceled|don't|do not|won't|never)\b",
+    re.IGNORECASE,
+)
+# What no capability has a place for: "with high priority", "an hour before", "remind me that".
+ATTRIBUTES = re.compile(
+    r"\b(?:then|also|as well|too(?=\W*$)|recurring|repeating|repeated"
+    r"|(?:(?:high(?:est)?|low|top|first)[- ])?priority"
+    r"|with (?:an? )?(?:reminder|alarm|alert|notification)"
+    r"|^(?:\W*please )?remind (?:me|us)\b(?! to\b)"
+    r"|(?:an hour|a day|the day|the evening|a week|\d+ (?:minutes|hours|days)|half an hour) "
+    r"(?:before|ahead|earlier|in advance|beforehand)"
+    r"|in (?:red|blue|green|yellow|black|white|bold|capitals|large letters|colou?r))\b",
+    re.IGNORECASE,
+)
+# What is said of a coming event, and not of a habit or a wish.
+TAKES_PLACE = re.compile(
+    r"\b(?:comes|is coming|are coming|arrives?|leaves|departs|starts|begins|takes place|will be"
+    r"|opens|visits|is (?=on\b|at\b|$)|meets?"
+    r"|(?:i|we) have|(?:i'm|we're|i am|we are) having)(?:\b|$)",
     re.IGNORECASE,
 )
 CONDITION = re.compile(
@@ -91,7 +123,7 @@ ADDS = re.compile(
 )
 # What stands between two wishes of one sentence.
 JOINT = re.compile(
-    r"(?:[,;.\s]+(?:and|then|also|plus|&)+)+(?: then| also| please)*\s+|[,;]\s+(?:please )?",
+    r"(?:[,;.\s\u2013-]+(?:and|then|also|plus|&)+)+(?: then| also| please)*\s+|[,;]\s+(?:please )?",
     re.IGNORECASE,
 )
 

@@ -6,14 +6,22 @@ A capability's schema says by "x-from" what each parameter is taken from.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading import dates, frames, sentences
-from interlock.workers.threads.inference.reading.dates import Mention
+from interlock.workers.threads.inference.reading.courtesy import (
+    as_having,
+    bare,
+    begs,
+    hopes,
+    without_closings,
+)
+from interlock.workers.threads.inference.reading.mention import Mention
 from interlock.workers.threads.inference.reading.request import (
     ReadRequest,
+    blanked_paths,
     mapping,
     without_paths,
 )
@@ -132,6 +140,10 @@ def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[
     found = [_piece(choice, one, request, known, verbs) for one in request.sentences]
     if not takes(choice, "text"):
         return found
+    # The wish may stand in the body before a colon or a paragraph, with the text behind it.
+    heads = [_piece(choice, one, request, known, verbs) for one in _heads(request)]
+    if any(not piece.sentence.in_title and _names_wish(choice, piece) for piece in heads):
+        return heads
     in_title = [piece for piece in found if piece.sentence.in_title]
     wishes = any(
         piece.role in {SentenceRole.WISH, SentenceRole.QUESTION}
@@ -140,16 +152,17 @@ def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[
     )
     if wishes:
         return in_title
-    # The wish may stand in the body before a colon, with the text behind it.
-    heads = [_piece(choice, one, request, known, verbs) for one in _heads(request)]
     return heads or found
 
 
+def _names_wish(choice: Choice, piece: Piece) -> bool:
+    named = stems(piece.sentence.text) & stems(choice.name.replace("_", " "))
+    return bool(named) and piece.role in {SentenceRole.WISH, SentenceRole.QUESTION}
+
+
 def _heads(request: ReadRequest) -> list[ReadSentence]:
-    head, colon, _ = request.body.partition(":")
-    if not colon or "\n" in head.strip():
-        return []
-    return sentences.split(request.heading, f"{head.strip()}.")
+    head, _ = request.head_and_rest
+    return sentences.split(request.heading, f"{head.rstrip('.:')}.") if head else []
 
 
 def _piece(
@@ -160,18 +173,24 @@ def _piece(
     verbs: frozenset[str],
 ) -> Piece:
     taken = hints(choice)
-    found = tuple(dates.mentions(sentence.text, request.at))
+    found = tuple(dates.mentions(blanked_paths(sentence.text), request.at))
     text = dates.without(sentence.text, [one for one in found if takes_mention(taken, one)])
-    order, wished = sentences.bare(text)
+    order, wished = bare(text)
     core = order
     if "path" in taken:
         text, core = without_paths(text), without_paths(core)
-    match = _match(choice, known, sentences.without_purpose(text), text, core)
+    match = _match(choice, known, sentences.without_purpose(text), text, core, as_having(text))
     framed = match is not None and match.telling
     role = sentences.role(sentence, order, framed=framed, wished=wished, verbs=verbs)
-    refers = (
-        match.refers if match else role is SentenceRole.WISH and frames.refers_only(core, known)
-    )
+    refers = match.refers if match else role is SentenceRole.WISH and _refers(core, known)
+    if begs(sentence.text) and not (framed or object_of(choice) in stems(sentence.text)):
+        # "Could I have a badge?" asks for a deed, "may I have visitors?" for leave.
+        role = SentenceRole.QUESTION
+    if role is SentenceRole.QUESTION and text != sentence.text and hopes(sentence.text):
+        # "Could tray/a.pdf be filed?"
+        role = SentenceRole.STATEMENT
+    if role is SentenceRole.STATEMENT and _is_headed(choice, order, found):
+        role = SentenceRole.LABEL
     role, refers = _corrected(choice, role, core, known, refers=refers)
     if role is SentenceRole.LABEL and sentence != request.sentences[0] and _is_own(core, known):
         # The last words may only name where it goes, as the calendar.
@@ -179,7 +198,10 @@ def _piece(
     return Piece(
         sentence,
         role,
-        matter=tidy(core if match is None else match.matter),
+        matter=tidy(
+            core if match is None else without_closings(match.matter),
+            whole=text == sentence.text,
+        ),
         refers=refers,
         framed=framed,
         judged=match.around if match and "matter" in taken else sentence.text,
@@ -187,6 +209,19 @@ def _piece(
         before=match.before if match else "",
         mentions=found,
     )
+
+
+def _refers(core: str, known: frozenset[str]) -> bool:
+    return frames.refers_only(sentences.without_tail(core), known)
+
+
+def _is_headed(choice: Choice, order: str, found: Sequence[Mention]) -> bool:
+    """Return whether a statement follows a name of what is wanted: "Badge, the name is Bo"."""
+    head = re.split(r"[,;:]\s|\s[\u2013-]\s", order)[0]
+    if sentences.has_subject(head) or not content(head):
+        return False
+    timed = any(one.when.day for one in found) and any(one.when.time_of_day for one in found)
+    return object_of(choice) in stems(head) or (takes(choice, "datetime") and timed)
 
 
 def _corrected(
@@ -209,17 +244,20 @@ def _is_own(text: str, known: frozenset[str]) -> bool:
     return bool(said) and all(stem(word) in known for word in said)
 
 
-def tidy(text: str) -> str:
-    """Return a text without what hangs at its ends after words were taken out of it."""
+def tidy(text: str, *, whole: bool = False) -> str:
+    """Return a text without what hangs at its ends after words were taken out of it.
+
+    Nothing was taken out of the middle of one that is `whole`: "when we moved in".
+    """
     text = _LEADING.sub("", re.sub(r"\s+", " ", text)).strip(_EDGE)
-    text = _DANGLING.sub("", text).strip(_EDGE)
+    text = text if whole else _DANGLING.sub("", text).strip(_EDGE)
     quoted = _QUOTED.match(text)
     return (quoted.group(1) if quoted else text).strip()
 
 
 def _match(choice: Choice, known: frozenset[str], short: str, *texts: str) -> frames.Match | None:
     """Return how a sentence fits a frame. `short` lacks its purpose, which is no matter."""
-    match = frames.match(sentences.bare(short)[0], choice.examples, known)
+    match = frames.match(bare(short)[0], choice.examples, known)
     if match is not None and match.refers:
         return match
     found = (frames.match(text, choice.examples, known) for text in texts)

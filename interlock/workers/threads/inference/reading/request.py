@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.workers.threads.inference.question import Question
 from interlock.workers.threads.inference.reading import dates
-from interlock.workers.threads.inference.reading.dates import When
+from interlock.workers.threads.inference.reading.mention import When
 from interlock.workers.threads.inference.reading.sentences import (
     ReadSentence,
     first_code,
@@ -26,6 +26,7 @@ _PATH = re.compile(
     r"(?![\w/@-])"
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
+_HEAD = re.compile(r"(?P<head>[^\n:]+)(?::|\n[ \t]*\n)(?P<rest>.+)", re.DOTALL)
 _PICKED_NUMBER = re.compile(r"#?(\d{1,2})[.)]?")
 
 
@@ -65,6 +66,12 @@ class ReadRequest:
     def body(self) -> str:
         """Return the text of the request; what a person said in its place has none."""
         return self.text if self.wording is None else ""
+
+    @property
+    def head_and_rest(self) -> tuple[str, str]:
+        """Return what stands before the first colon or the first empty line, and what behind."""
+        match = _HEAD.match(self.body)
+        return (match["head"].strip(), match["rest"].strip()) if match else ("", "")
 
     @property
     def sentences(self) -> list[ReadSentence]:
@@ -118,6 +125,11 @@ def read(question: Question) -> ReadRequest:
         previous=question.previous or {},
         answer=_answer(question),
     )
+
+
+def blanked_paths(text: str) -> str:
+    """Return a text of the same length with a dash for each character of a path."""
+    return _PATH.sub(lambda match: "-" * len(match.group()), text)
 
 
 def without_paths(text: str) -> str:

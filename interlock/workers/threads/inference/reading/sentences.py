@@ -6,8 +6,14 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from interlock.workers.threads.inference.reading.courtesy import (
+    bare,
+    is_polite_order,
+    without_closings,
+)
 from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
+    ALSO_NOUNS,
     content,
     stem,
     words,
@@ -18,7 +24,9 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 # No sentence ends after "Dr." or an initial.
 _SENTENCE_END = re.compile(
     r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\be\.g\.)"
-    r"(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\bapprox\.)(?<=[.!?;])[\"'\u2019\u201d)]?\s+|\n+"
+    r"(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\bapprox\.)(?<!\d\.\d\.)(?<!\d\.\d\d\.)"
+    r"(?<!\b(?:Lt|Fr|Jr|Sr|Rd)\.)(?<!\b(?:Col|Gen|Sgt|Maj|Cpl|Hon|Rev|Mme|Ave)\.)"
+    r"(?<!\b(?:Capt|Cllr)\.)(?<=[.!?;])[\"'\u2019\u201d)]?\s+|\n+"
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022]|\d{1,3}[.)])[ \t]+")
 _QUESTION_START = re.compile(
@@ -36,13 +44,6 @@ _QUESTION_START = re.compile(
     r"(?:'s|'re)?\b",
     re.IGNORECASE,
 )
-# "Could you do it?" asks for an action, so it does not count as a question.
-_POLITE_ORDER = re.compile(
-    r"^\W*(?:(?:please|hey|hi|hello|so|and)[ ,]+)*(?:can|could|would|will|do|might)"
-    r" (?:you|we please|someone|somebody|anyone|anybody)\b"
-    r"(?! (?:think|know|remember|believe|have|say|agree|recommend))",
-    re.IGNORECASE,
-)
 # "Can you tell me where it is?" asks for an answer all the same.
 _WANTS_ANSWER = re.compile(
     r"^(?!.*\b(?:remind me to|(?:i|we)(?:'ve| have)? (?:need|have|must|should|ought|got)"
@@ -51,46 +52,16 @@ _WANTS_ANSWER = re.compile(
     r"|sure)\b[^.,]{0,20}? (?:who|whose|what|when|where|why|which|how|if|whether)\b",
     re.IGNORECASE,
 )
+# "Pop it in my calendar?" is no question, whatever stands at its end.
+_CALLS_FOR = re.compile(rf"(?:{'|'.join(sorted(ACTION_VERBS))}) (?:it|this|that)\b", re.IGNORECASE)
 _TAG = re.compile(
     r"[,. ]+(?:will|would|could|can) you(?: please)?\?$|[, ]+(?:please|ok|okay)\?$", re.IGNORECASE
-)
-_OPENINGS = re.compile(
-    r"^\W*(?:(?:please|pls|plz|hi|hello|hey|oh|so|and|but|also|then|ok|okay|kindly|finally|next"
-    r"|after that|and then|(?:first|second|secondly|third)(?=[,:])|thanks|sorry|just|urgent"
-    r"|important|dear \w+|good (?:morning|evening))"
-    r"\b[,: !]*"
-    r"|would you mind |(?:can|could|would|will) (?:you|we|someone|somebody|anyone|anybody)\b[, ]*"
-    r"(?:please |kindly |possibly |perhaps |just |also )*"
-    r"|(?:i(?:'d| would)|we(?:'d| would)) (?:like|love|need|want)"
-    r"(?: (?:you|someone|somebody))?(?: to)? "
-    r"|(?:i|we|you|someone|somebody|anyone) (?:still |really |also |just )?"
-    r"(?:have to|has to|need to|needs to|must|should|ought to|want to"
-    r"|(?:need|want|require)(?: (?:you|someone|somebody))?(?: to)?)(?: really| probably| also)? "
-    r"|(?:i|we)(?:'ve| have) got to |(?:need to|have to|must|got to) "
-    r"|let's |lets |make sure (?:that |to )?|be sure to "
-    r"|(?:please )?(?:don't|dont|do not|never) forget (?:to |that )?|remember to )+",
-    re.IGNORECASE,
-)
-# Openings that do not say that something is wished for.
-_NEUTRAL_WORDS = """
-and but so also then hi hello hey oh thanks sorry just urgent important dear good morning
-evening first second secondly third next finally after that ok okay
-"""
-_NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
-_CLOSINGS = re.compile(
-    r"(?:[\s,.;!?\u2013-]+(?:please|pls|plz|thanks(?: \w+){0,3}|thank you(?: \w+){0,3}|cheers|thx"
-    r"|will you|would you|could you|can you|ok(?:ay)?|if you (?:can|could|would|don't mind)"
-    r"|if possible"
-    r"|before (?:i|we) (?:forget|lose)(?: it| this| that)?"
-    r"|when(?:ever)? you (?:can|have (?:time|a (?:minute|moment)))"
-    r"|no hurry|no rush"
-    r"|not urgent|nothing urgent|many thanks|ta))*[\s,.;!?\u2013-]*$",
-    re.IGNORECASE,
 )
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|cannot|could|should|must|may|might|does|did"
     r"|comes?|needs?|wants?|goes|gets?|says?|said|likes?|takes?|starts?|runs out|gave|told|asked"
     r"|promised|moved|came|went|met|happened"
+    r"|joins|works|visits|stays|begins|ends|opens|closes|stands|costs|speaks|lives|joined|fell"
     r"|belongs?|arrives?|leaves?|expects?|lies|hangs|thinks?|knows?|got|made|sent)\b"
     r"|\w(?:n't|'ll|'re|'ve|'d)\b|\b(?:i|it|he|she|that|there|who)'s\b",
     re.IGNORECASE,
@@ -120,8 +91,6 @@ _PURPOSE = re.compile(
 _NEEDS = re.compile(r"\b(?:needs?|requires?|wants? (?:him|her|them) to)\b.*", re.IGNORECASE)
 _ABOUT_OTHERS = re.compile(r"^\W*(?:he|she|they|his|her|their|who)\b", re.IGNORECASE)
 # "Lunch with Tom", "call with Lena" and "order from Hartmann" name something.
-# "Note on the visit" and "call about the lease" name something, unlike "put on the lights".
-_ALSO_NOUNS = frozenset({"note", "log", "record", "report", "call", "visit", "order", "plan"})
 _AFTER_ALSO_NOUNS = frozenset({"on", "about", "for"})
 _STEMS = frozenset(map(stem, ACTION_VERBS))
 _PARTICLES = frozenset({"away", "back", "down", "off", "on", "out", "over", "up"})
@@ -150,7 +119,8 @@ class ReadSentence:
 # "I have read it, so file it away": an order that follows from what was said.
 _SO = re.compile(
     r"(?:[,;]| [\u2013-])\s+(?=(?:(?:and )?so (?:please )?|please )[a-z]+\b"
-    r"|[a-z]+ (?:it|one|this|that|them|another)\b)",
+    r"|[a-z]+ (?:it|one|this|that|them|another)\b"
+    r"|(?:and )?so (?:it|this|that|they) (?:can|should|may|must|needs?|goes|go|belongs?)\b)",
     re.IGNORECASE,
 )
 
@@ -160,7 +130,8 @@ def _orders(text: str) -> list[str]:
     none: frozenset[str] = frozenset()
     for match in _SO.finditer(text):
         rest = bare(text[match.end() :])[0]
-        if begins_with_verb(rest, none) and not begins_with_verb(bare(text)[0], none):
+        ordered = begins_with_verb(rest, none) or (is_deontic(rest) and has_subject(text))
+        if ordered and not begins_with_verb(bare(text)[0], none):
             return [text[: match.start()], text[match.end() :]]
     return [text]
 
@@ -203,7 +174,9 @@ def asks(text: str) -> bool:
     plain = _TAG.sub("", text.strip())
     if _WANTS_ANSWER.search(plain):
         return True
-    if _POLITE_ORDER.match(plain):
+    if is_polite_order(plain):
+        return False
+    if _CALLS_FOR.match(bare(plain)[0]) and not _QUESTION_START.match(plain):
         return False
     return plain.endswith("?") or _QUESTION_START.match(plain) is not None
 
@@ -211,16 +184,6 @@ def asks(text: str) -> bool:
 def has_question(text: str) -> bool:
     """Return whether one of the English sentences is a question, and not a polite order."""
     return any(asks(sentence.text) for sentence in split("", text))
-
-
-def bare(text: str) -> tuple[str, bool]:
-    """Return a sentence without its polite words, and whether they say that it is a wish."""
-    opening = _OPENINGS.match(text)
-    wished = opening is not None and any(
-        word.lower() not in _NEUTRAL for word in words(opening.group())
-    )
-    rest = text[opening.end() :] if opening else text
-    return _CLOSINGS.sub("", rest).strip(), wished
 
 
 def begins_with_verb(text: str, verbs: frozenset[str]) -> bool:
@@ -232,7 +195,7 @@ def begins_with_verb(text: str, verbs: frozenset[str]) -> bool:
     after = text[len(said[0]) :].lstrip()
     # "Tidy up" is a heading.
     has_object = not set(said[1:]) <= _PARTICLES
-    if said[0] in _ALSO_NOUNS and said[1:] and said[1] in _AFTER_ALSO_NOUNS:
+    if said[0] in ALSO_NOUNS and said[1:] and said[1] in _AFTER_ALSO_NOUNS:
         return False
     return has_object and said[1] not in _AFTER_NOUN and not after.startswith((":", "-"))
 
@@ -245,7 +208,7 @@ def role(
         return SentenceRole.QUESTION
     if framed:
         return SentenceRole.WISH
-    if not content(sentence.text):
+    if not content(sentence.text) or not without_closings(f" {sentence.text}"):
         return SentenceRole.COURTESY
     if wished or begins_with_verb(core, verbs):
         return SentenceRole.WISH

@@ -10,8 +10,8 @@ from interlock.workers.gateways.capabilities.capability import problems_of
 from interlock.workers.text import sentence
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading.account import Account
-from interlock.workers.threads.inference.reading.dates import When
 from interlock.workers.threads.inference.reading.forms import Form, form_of
+from interlock.workers.threads.inference.reading.mention import When
 from interlock.workers.threads.inference.reading.pieces import HINT
 from interlock.workers.threads.inference.reading.request import (
     TEXT_CHARS_MAX,

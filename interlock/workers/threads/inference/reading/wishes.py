@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from interlock.workers.threads.inference.question import Choice
-from interlock.workers.threads.inference.reading import frames
+from interlock.workers.threads.inference.reading import dates, frames
 from interlock.workers.threads.inference.reading.account import Account
+from interlock.workers.threads.inference.reading.courtesy import bare
 from interlock.workers.threads.inference.reading.openings import opening, openings
 from interlock.workers.threads.inference.reading.phrases import ADDS, JOINT
-from interlock.workers.threads.inference.reading.pieces import Piece, is_heading, own_words, takes
+from interlock.workers.threads.inference.reading.pieces import (
+    Piece,
+    is_heading,
+    object_of,
+    own_words,
+    takes,
+)
 from interlock.workers.threads.inference.reading.sentences import (
     SentenceRole,
-    bare,
     begins_with_verb,
 )
 from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
+    FUNCTION_WORDS,
+    OTHER_DEEDS,
     content,
     stem,
     stems,
     words,
 )
+
+_OBJECTS = frozenset({"it", "them", "him", "her", "me", "us"})
+_OBJECT_BEGINS = frozenset({"a", "an", "the", "my", "our", "your", "his", "some", "this", "that"})
 
 
 def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -> list[str]:
@@ -31,6 +42,13 @@ def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -
         piece.framed or is_heading(account.choice, piece) for piece in account.pieces
     )
     found: list[str] = []
+    other: list[str] = []
+    others = {
+        object_of(other)
+        for other in catalog
+        if other.name != account.choice.name
+        and any(takes(other, hint) for hint in ("name", "path"))
+    }
     for piece in account.pieces:
         if piece.role not in {SentenceRole.WISH, SentenceRole.LABEL} or piece.refers:
             continue
@@ -48,13 +66,19 @@ def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -
             continue
         parts = [part for part in _clauses(piece, verbs) if _says_something(account, part)]
         alone = piece.role is SentenceRole.LABEL and not parts[1:] and not piece.sentence.bullet
+        if alone and stems(piece.order) & others:
+            found += parts
+            other = [account.choice.name]
+            continue
         if alone and not (_has_its_time(account, piece) or ADDS.match(piece.sentence.text)):
             continue
         found += parts
     bullets = [piece.sentence.text for piece in account.pieces if piece.sentence.bullet]
     if len(bullets) > 1 and not writes_down:
         return bullets
-    return _distinct(found)
+    kept = _distinct(found)
+    # "Badge for Mr Okafor, and his visit goes in the calendar"
+    return kept if kept[1:] else [*kept, *other]
 
 
 def _elaborates(
@@ -82,19 +106,30 @@ def _beside_a_note(
         # "Email Tom, and note that I did"
         return [piece.before, piece.order.removeprefix(piece.before).strip(" ,.;")]
     parts = _clauses(piece, verbs)
-    meant = any(_is_for_another(choice, part, catalog) for part in parts[1:])
+    # "We are out of ink, and order some": an order behind what is no order, as a recipe is.
+    ordered = not begins_with_verb(piece.matter, verbs)
+    meant = any(
+        _is_for_another(choice, part, catalog) or (ordered and _has_object(part, verbs))
+        for part in parts[1:]
+    )
     return parts if meant else [piece.order]
+
+
+def _has_object(part: str, verbs: frozenset[str]) -> bool:
+    said = [word.lower() for word in words(part)[:2]]
+    return begins_with_verb(part, verbs) and said[1] in _OBJECTS | _OBJECT_BEGINS
 
 
 def _says_something(account: Account, part: str) -> bool:
     known = own_words(account.choice)
     match = frames.match(bare(part)[0], account.choice.examples, known)
-    return bool(content(part)) and not (match is not None and match.refers)
+    says = content(part, explained=known) if takes(account.choice, "path") else content(part)
+    return bool(says) and not (match is not None and match.refers)
 
 
 def _is_for_another(own: Choice, text: str, catalog: Sequence[Choice]) -> bool:
     """Return whether a text has the trigger words or the verb of another capability."""
-    core = bare(text)[0]
+    core = bare(dates.undated(text, None))[0]
     verb = opening(core)
     return any(
         verb in openings(other.examples)
@@ -111,10 +146,22 @@ def _clauses(piece: Piece, verbs: frozenset[str]) -> list[str]:
     begin = 0
     for match in JOINT.finditer(text):
         following = words(text[match.end() :])[:2]
-        if len(following) > 1 and following[0].lower() in ACTION_VERBS | verbs:
+        if (
+            len(following) > 1
+            and (
+                following[0].lower() in ACTION_VERBS | OTHER_DEEDS | verbs
+                # Whatever the verb is: "and frame it".
+                or (following[1].lower() in _OBJECTS and following[0].lower() not in FUNCTION_WORDS)
+                or _wished(text[match.end() :])
+            )
+        ):
             found.append(text[begin : match.start()])
             begin = match.end()
     return [part.strip(" ,;.") for part in (*found, text[begin:]) if part.strip(" ,;.")]
+
+
+def _wished(text: str) -> bool:
+    return bare(text)[1] and not text.lower().startswith("please")
 
 
 def _distinct(parts: Collection[str]) -> list[str]:

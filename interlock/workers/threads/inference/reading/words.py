@@ -20,23 +20,25 @@ were what when where which while who whom whose will with within would you your 
 # Words by which people are polite or say that a request is a request.
 _COURTESY_WORDS = """
 afternoon anybody anyone asap best cheers dear do done enough evening everyone fine good
-grateful greetings hello hey hi hurry kind kindly like love many maybe morning much need needed
-needs no ok okay please plenty pls plz possible possibly problem quite rather really regards
+grateful greetings hello hey hi hurry kind kindly like love many maybe mean morning much need needed
+needs new no ok okay please plenty pls plz possible possibly problem quite rather really regards
 rush somebody someone sorry thank thanks thx urgent urgently very want wants way welcome well
 worries yeah yes
 """
 # Verbs with which people begin an order, beside those of a catalog's examples.
 _ACTION_VERBS = """
-add archive arrange ask assemble bake block book borrow bring build buy call cancel change check
-choose clean clear close collect compare contact cook copy count create delete deliver descale
-donate download draft draw drop email empty enter extend feed fetch file fill find finish fix
-follow forward get give go hang help hire hoover inform install invite iron jot keep lend let
-list lock look mail make measure meet mend message move mow note notify open order organise
-organize pack paint pay pencil phone pick place plan pop post prepare print publish put read
-record refill register remember remind remove renew repair replace reply report request
-reschedule reserve return review ring run save scan schedule sell send set ship show sign sort
-stick store stow submit swap sweep take talk tell text throw tidy transfer translate tuck turn
-update upload vacuum visit wash water weed wipe withdraw wrap write
+add apply archive arrange ask assemble bake bleed block book borrow bring build buy call cancel
+change chase check choose clean clear close collect compare contact cook copy count create defrost
+delete deliver descale donate download draft draw drop email empty enter extend feed fetch file
+fill find finish fix follow forward get give go grease hand hang help hem hire hoover inform
+install invite iron jot keep lend let list lock look mail make measure meet mend message mop move
+mow nag note notify open order organise organize pack paint park pay pencil phone pick place plan
+polish pop post prepare print prune publish put rake read record refill register remember remind
+remove renew repair replace reply report request reschedule reserve return review ring rinse run
+save scan schedule scrub sell send set sew sharpen ship shovel show sign soak sort stick store stow
+straighten submit swap sweep take talk tell text throw tidy tighten transfer translate trim
+tuck turn unblock unload unpack unplug update upload vacuum varnish visit warn wash water weed
+weigh wipe withdraw wrap write
 """
 # What a capability cannot do unless its own words say so: what undoes, changes, sends or answers.
 _OTHER_DEEDS = """
@@ -55,13 +57,19 @@ _IDIOMS = "case order time total person advance future general fact full part pa
 IDIOMS = frozenset(_IDIOMS.split())
 # Verbs of one line are taken for one another.
 ALIKE = (
-    frozenset({"put", "pop", "stick", "place", "slot", "tuck", "stow", "store", "enter", "pencil"}),
+    frozenset(
+        {"put", "pop", "park", "stick", "place", "slot", "tuck", "stow", "store", "enter", "pencil"}
+    ),
     frozenset({"make", "create", "prepare", "produce", "issue", "generate"}),
     frozenset({"write", "jot", "note", "take", "record", "log"}),
     frozenset({"keep", "save"}),
 )
+# "Note on the visit" and "call about the lease" name something, unlike "put on the lights".
+ALSO_NOUNS = frozenset({"note", "log", "record", "report", "call", "visit", "order", "plan"})
 # Where capabilities keep things: a title that names one is about it, and is not kept in it.
 _STORES = "list lists to-do todo calendar diary agenda notes note task tasks reminder reminders"
+# Words that say what is wanted of the one who is asked, and not what is to be done.
+REMINDS = frozenset({"reminded", "nudge", "forget"})
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 COURTESY_WORDS = frozenset(_COURTESY_WORDS.split())
 ACTION_VERBS = frozenset(_ACTION_VERBS.split())

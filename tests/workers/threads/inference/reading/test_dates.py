@@ -6,11 +6,12 @@ import pytest
 
 from interlock.workers.threads.inference.reading.dates import (
     TEXT_CHARS_MAX,
-    When,
     find,
     mentions,
+    minutes_until,
     undated,
 )
+from interlock.workers.threads.inference.reading.mention import When
 
 # A Tuesday.
 AT = "2026-03-10T09:00:00+01:00"
@@ -47,6 +48,20 @@ AT = "2026-03-10T09:00:00+01:00"
         ("Tuesday 10 March at 10:30", date(2026, 3, 10), time(10, 30)),
         ("Sunday 2026-03-22 at 8:15", date(2026, 3, 22), time(8, 15)),
         ("7 January at 12:45", date(2027, 1, 7), time(12, 45)),
+        ("a week on Saturday", date(2026, 3, 21), None),
+        ("Friday week at 7 pm", date(2026, 3, 20), time(19)),
+        ("two weeks from today", date(2026, 3, 24), None),
+        ("a fortnight on Monday", date(2026, 3, 30), None),
+        ("within ten days", date(2026, 3, 20), None),
+        ("by the 7th of next month at the very latest", date(2026, 4, 7), None),
+        ("the last day of this month", date(2026, 3, 31), None),
+        ("by the end of the month", date(2026, 3, 31), None),
+        ("by the end of February", date(2027, 2, 28), None),
+        ("no later than 15 November", date(2026, 11, 15), None),
+        ("this coming Friday, 6 pm", date(2026, 3, 13), time(18)),
+        ("thurs 8.15 in the mornng", date(2026, 3, 12), time(8, 15)),
+        ("tomorow at half ten", date(2026, 3, 11), time(10, 30)),
+        ("Friday at two o'clock in the afternoon at ours", date(2026, 3, 13), time(14)),
     ],
 )
 def test_a_day_and_a_time_are_read(text: str, day: date, time_of_day: time | None) -> None:
@@ -106,6 +121,8 @@ def test_only_the_beginning_of_a_long_text_is_searched() -> None:
         ("from 11am to 1pm", time(11), 120),
         ("9:00 until noon", time(9), 180),
         ("at 8am in the garage, until noon", time(8), 240),
+        ("from 2 to 3:30", time(14), 90),
+        ("a quater of an hour", None, 15),
         ("5 minutes", None, 5),
         ("7 seconds", None, None),
     ],
@@ -120,7 +137,7 @@ def test_a_length_and_an_end_are_read(text: str, begin: time | None, minutes: in
         ("every Tuesday", "every"),
         ("the first Monday of the month", "first Monday of"),
         ("some time next week", "some time next week"),
-        ("by the end of the month", "by the end of the month"),
+        ("at the end of the month", "at the end of the month"),
         ("Friday or Saturday", "Friday or Saturday"),
         ("5 and 6 May", "5 and 6 May"),
         ("at 14:00 London time", "London time"),
@@ -128,10 +145,23 @@ def test_a_length_and_an_end_are_read(text: str, begin: time | None, minutes: in
         ("Wednesday 10 March", "Wednesday 10 March"),
         ("5 March", "5 March"),
         ("at 3", "at 3"),
+        ("from 7 to 8", "from 7"),
+        ("the 31st of next month", "the 31st of next month"),
+        ("it takes a couple of hours", "a couple of hours"),
+        ("Friday, for three weeks", "for three weeks"),
+        ("Friday, then the Friday after", "the Friday after"),
+        ("it goes on until five", "until five"),
     ],
 )
 def test_what_is_no_exact_time_is_named(text: str, words: str) -> None:
     assert [one.words for one in mentions(text, AT) if one.unclear] == [words]
+
+
+@pytest.mark.parametrize(("begin", "minutes"), [(time(14), 180), (time(3), 120), (time(18), None)])
+def test_an_end_without_a_begin_is_counted_from_one(begin: time, minutes: int | None) -> None:
+    (mention,) = mentions("it goes on until five", AT)
+
+    assert minutes_until(begin, mention.ends) == minutes
 
 
 def test_a_text_without_its_times_reads_on() -> None:

@@ -23,6 +23,10 @@ from tests.workers.threads.inference.questions import question
 # A Tuesday.
 AT = "2026-03-10T09:00:00+01:00"
 FLOOR = 0.6
+SATURDAY = "2026-03-14"
+LAWN = {"title": "Mow the lawn", "due": SATURDAY}
+IDA = {"text": "Ida calls at six"}
+GALA = {"title": "Gala", "start": "2026-03-13T19:00:00"}
 
 
 @cache
@@ -133,6 +137,46 @@ def understood(title: str, text: str = "") -> Understanding:
         ("I need a badge for Mrs van der Berg", "", "print_badge", {"name": "Mrs van der Berg"}),
         ("Print a badge that says 'Reception'", "", "print_badge", {"name": "Reception"}),
         ("Count the words of this poem", "I did not go.", "word_count", {"text": "I did not go."}),
+        (
+            "words",
+            "Please count the words in this: Call me. Do not file it.",
+            "word_count",
+            {"text": "Call me. Do not file it."},
+        ),
+        (
+            "wordcount",
+            "How many words does the notice have?\n\nPlease move your car.",
+            "word_count",
+            {"text": "Please move your car."},
+        ),
+        ("Might I have a badge made out to Lord Pole?", "", "print_badge", {"name": "Lord Pole"}),
+        ("Could I have the gala in my calendar, Friday 7 pm?", "", "add_appointment", GALA),
+        ("I need to write down that Ida calls at six", "", "append_note", IDA),
+        ("Mow the lawn on Saturday", "", "add_task", {"title": "Mow the lawn", "due": SATURDAY}),
+        ("Errand for Saturday: mow the lawn", "", "add_task", LAWN),
+        ("New in the notes, please: Ida calls at six", "", "append_note", IDA),
+        (
+            "Wake on Friday",
+            "At two o'clock in the afternoon, until five.\nI'd be glad if you put it in the diary.",
+            "add_appointment",
+            {
+                "title": "Wake",
+                "start": "2026-03-13T14:00:00",
+                "duration_min": 180,
+            },
+        ),
+        (
+            "tray/2026-04-30-a.pdf -> pay slips",
+            "File it, please.",
+            "file_document",
+            {"path": "tray/2026-04-30-a.pdf", "folder": "pay slips"},
+        ),
+        (
+            "Put the minutes of the tenants' meeting into the archive",
+            "tray/saw.txt",
+            "file_document",
+            {"path": "tray/saw.txt"},
+        ),
     ],
 )
 def test_a_plain_request_needs_nobody(
@@ -189,6 +233,16 @@ def test_a_plain_request_needs_nobody(
         ("Take 'buy milk' off my list", "", DoubtKind.UNABLE, "off"),
         ("Collect the badge from Mr Okafor", "", DoubtKind.UNABLE, "Collect"),
         ("Call me a cab for 20:00 tonight", "", DoubtKind.UNABLE, "Call me a"),
+        ("May I have visitors on Sunday at 15:00?", "", DoubtKind.QUESTION, "May I have"),
+        ("Filed tray/a.pdf under plans", "", DoubtKind.PAST, "Filed"),
+        ("Thanks for filing tray/a.pdf", "", DoubtKind.PAST, "Thanks for filing"),
+        (
+            "Badge for Mr Ito, and his visit goes in the calendar, Friday 10 am",
+            "",
+            DoubtKind.SEVERAL,
+            "Badge for Mr Ito",
+        ),
+        ("Note that Mr Ito comes and get him a badge", "", DoubtKind.SEVERAL, "get him a badge"),
         ("Lunch with Tom on Friday at 12:30 has been moved", "", DoubtKind.PAST, "been moved"),
         ("Mr Okafor has lost his badge", "", DoubtKind.STATES, "has lost"),
         ("printer", "", DoubtKind.STATES, "printer"),
@@ -263,6 +317,11 @@ def test_what_may_not_be_wanted_is_asked_about(
             ("on Wednesday 10 March",),
         ),
         ("Fix the tap by the end of next week", "", "add_task", ("by the end of next week",)),
+        ("Add milk to my list with high priority", "", "add_task", ("high priority",)),
+        ("Physio on Friday at noon for three weeks", "", "add_appointment", ("for three weeks",)),
+        ("Add milk, then tea to my list", "", "add_task", ("then",)),
+        ("File tray/a.pdf in the folder", "", "file_document", ("folder",)),
+        ("Put tray/a.pdf to rest in the archive", "", "file_document", ("rest",)),
         ("Put 'buy milk' on Anna's list", "", "add_task", ("list",)),
         ("Add Anna to the meeting on Friday at 14:00", "", "add_appointment", ("Add",)),
         (
@@ -284,6 +343,22 @@ def test_what_was_not_used_is_named_and_asks_a_person(
     assert found.of_action <= UNUSED_MAX < FLOOR <= found.of_intent
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "name"),
+    [
+        ("Reception", "The auditor is here, a Mr Ito. He needs a badge.", "Mr Ito"),
+        ("Front desk", "She is called Ms Rautio. Please print a badge for her.", "Ms Rautio"),
+        ("Intern starting today", "She's called Ida Lund. A badge for her, please.", "Ida Lund"),
+        ("Print a badge for Lt. Col. Barnes", "", "Lt. Col. Barnes"),
+    ],
+)
+def test_a_badge_has_the_name_and_no_word_of_a_title(title: str, text: str, name: str) -> None:
+    filled = understood(title, text).filled
+
+    assert filled is not None
+    assert filled.parameters == {"name": name}
+
+
 def test_words_that_only_explain_cost_little() -> None:
     said = "He comes at eleven and should not have to wait at the door."
     found = understood("Print a visitor badge for Mr Okafor", said)
@@ -300,6 +375,11 @@ def test_words_that_only_explain_cost_little() -> None:
             "Put the dentist on Tuesday at 10:30 in the calendar and remind me to buy flowers",
             "",
             ["Put the dentist on Tuesday at 10:30 in the calendar", "Remind me to buy flowers"],
+        ),
+        (
+            "Note that the alarm code is 6094, and remind me on Friday to tell Ida",
+            "",
+            ["Note that the alarm code is 6094", "Remind me on Friday to tell Ida"],
         ),
         (
             "Please add milk to my list",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from interlock.workers.threads.inference.reading import frames
+from interlock.workers.threads.inference.reading.courtesy import bare
 from interlock.workers.threads.inference.reading.language import foreign_language
-from interlock.workers.threads.inference.reading.names import names
+from interlock.workers.threads.inference.reading.names import introduced, names
+from interlock.workers.threads.inference.reading.sentences import asks
 from interlock.workers.threads.inference.reading.words import stem, stems
 
 BADGE = stems("print a name badge for a visitor or a colleague")
@@ -64,6 +66,10 @@ def test_another_language_is_told_from_english_with_foreign_names(
         ("Note to self: this", "Note to self - buy milk", "buy milk", False),
         ("Note to self: this", "note to self", "", True),
         ("Remind me to do this", "remind me to call Anna", "call Anna", False),
+        ("Put this on my list", "putting milk on my list", "milk", False),
+        ("Put this on my list", "Put it on the list, it can wait", "", True),
+        ("Note: this", "One little note for the office: buy milk", "buy milk", False),
+        ("Note this", "Note the meter reading", "the meter reading", False),
     ],
 )
 def test_a_frame_gives_what_stands_in_place_of_this(
@@ -81,10 +87,63 @@ def test_a_frame_gives_what_stands_in_place_of_this(
         ("Put this on my list", "do not put milk on my list"),
         ("Remember this", "remember to call Anna"),
         ("Buy paper", "buy paper"),
+        ("Note this", "Note on the visit"),
+        ("Note this", "Write a song"),
+        ("Note: this", "Meeting about the note: Friday"),
     ],
 )
 def test_other_words_are_no_frame(example: str, text: str) -> None:
     assert frames.match(text, (example,), frozenset()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "bare_text"),
+    [
+        ("Would you be so kind as to file it", "file it"),
+        ("I'd be grateful if you could file it", "file it"),
+        ("Would it be possible to have a badge printed?", "a badge printed"),
+        ("Is there any chance you could file it?", "file it"),
+        ("Might I trouble you for a badge?", "a badge"),
+        ("Do me a favour and file it, would you?", "file it"),
+        ("Make sure I file it, please remind me", "file it"),
+        ("Please see to it that I don't forget to file it. Thanks a lot", "file it"),
+    ],
+)
+def test_polite_words_are_no_part_of_an_order(text: str, bare_text: str) -> None:
+    assert bare(text) == (bare_text, True)
+    assert not asks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you know where it is?",
+        "Can you remember the name?",
+        "Could you tell me whether it rains?",
+        "Should I file it?",
+    ],
+)
+def test_a_question_is_no_polite_order(text: str) -> None:
+    assert asks(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("She is called Ms Rautio.", ["Ms Rautio"]),
+        ("A badge made out to Lord Penhaligon", ["Lord Penhaligon"]),
+        ("The name is Kasimir Lund, the other is Bo", ["Kasimir Lund"]),
+        ("She goes by Poppy Tran", ["Poppy Tran"]),
+        ("Anna Berg", []),
+    ],
+)
+def test_a_name_is_introduced(text: str, found: list[str]) -> None:
+    assert introduced(text) == found
+
+
+@pytest.mark.parametrize("text", ["Front desk", "He waits at the Front Desk"])
+def test_a_place_is_no_name(text: str) -> None:
+    assert names(text, frozenset(map(stem, ["waits"]))) == []
 
 
 def test_words_with_other_endings_have_one_stem() -> None:
