@@ -1,4 +1,4 @@
-"""Measures what the embedded model does without a person, on two sets of requests.
+"""Measures what the embedded model does without a person, on sets of requests.
 
 Run it from the project: `python -m bench.judge_requests` prints the figures and each request that
 was done wrongly or asked about; with `--write` it draws the figures into docs/threads.md. A request
@@ -30,10 +30,11 @@ from interlock.workers.threads.inference.reading.meaning import meanings
 
 ROOT = Path(__file__).absolute().parent.parent
 PAGE = ROOT / "docs" / "threads.md"
-SETS = ROOT / "tests" / "workers" / "threads" / "inference"
-HALVES: Mapping[str, Path] = {
-    "own": SETS / "own_requests.jsonl",
-    "held out": SETS / "held_out_requests.jsonl",
+FOLDER = ROOT / "tests" / "workers" / "threads" / "inference"
+# The model was made on both.
+SETS: Mapping[str, Path] = {
+    "own": FOLDER / "own_requests.jsonl",
+    "seen": FOLDER / "seen_requests.jsonl",
 }
 FLOOR = COMPOSITIONS[DEFAULT_COMPOSITION].inference_confidence_floor
 WRONG_MAX, ALONE_MIN = 0.01, 0.7
@@ -72,9 +73,9 @@ def catalog() -> tuple[Choice, ...]:
 
 
 @cache
-def judge(half: str) -> tuple[Verdict, ...]:
-    """Ask the model about each request of a half."""
-    lines = HALVES[half].read_text("utf-8").splitlines()
+def judge(name: str) -> tuple[Verdict, ...]:
+    """Ask the model about each request of a set."""
+    lines = SETS[name].read_text("utf-8").splitlines()
     return tuple(map(verdict, map(json.loads, lines)))
 
 
@@ -158,22 +159,22 @@ def _fits_value(wanted: Any, got: Any, parameters: Mapping[str, Any]) -> bool:
 
 
 def figures() -> str:
-    """Return the figures of both halves as Markdown."""
-    halves = {half: judge(half) for half in HALVES}
-    head = "| | " + " | ".join(f"{half} half" for half in halves) + " |"
-    lines = [head, "|---" * (len(halves) + 1) + "|"]
+    """Return the figures of all sets as Markdown."""
+    sets = {name: judge(name) for name in SETS}
+    head = "| | " + " | ".join(sets) + " |"
+    lines = [head, "|---" * (len(sets) + 1) + "|"]
 
     def row(words: str, *cells: str) -> None:
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
 
-    row("done wrongly without a person", *(_share(_wrong(rows), rows) for rows in halves.values()))
+    row("done wrongly without a person", *(_share(_wrong(rows), rows) for rows in sets.values()))
     row(
         "plain ones done without a person",
-        *(_share(_alone(rows), _plain(rows)) for rows in halves.values()),
+        *(_share(_alone(rows), _plain(rows)) for rows in sets.values()),
     )
-    for kind in dict.fromkeys(one.request["kind"] for rows in halves.values() for one in rows):
+    for kind in dict.fromkeys(one.request["kind"] for rows in sets.values() for one in rows):
         cells = []
-        for rows in halves.values():
+        for rows in sets.values():
             of_kind = [one for one in rows if one.request["kind"] == kind]
             acted = [one for one in of_kind if one.acts]
             wrong = len(_wrong(of_kind))
@@ -181,7 +182,7 @@ def figures() -> str:
             cells.append(f"{len(acted) - wrong} done, {asked_about} asked, {wrong} wrong")
         row(f"`{kind}`", *cells)
     lines += ["", "| confidence | proposals | right |", "|---|---|---|"]
-    everything = [one for rows in halves.values() for one in rows if one.right is not None]
+    everything = [one for rows in sets.values() for one in rows if one.right is not None]
     for low, high in zip(BANDS, (*BANDS[1:], 1.01), strict=True):
         band = [one for one in everything if low <= one.confidence < high]
         if band:
@@ -214,11 +215,11 @@ def main(arguments: Sequence[str]) -> None:
         PAGE.write_text(renewed(PAGE, figures), "utf-8")
         return
     print(figures())
-    for half in HALVES:
-        for one in judge(half):
+    for name in SETS:
+        for one in judge(name):
             if one.wrong or not (one.acts or one.request["trap"]):
                 said = one.payload["blocked_on"] or one.payload["summary"]
-                print(f"\n{'WRONG' if one.wrong else 'asked'} {half} {one.request['id']}", end=": ")
+                print(f"\n{'WRONG' if one.wrong else 'asked'} {name} {one.request['id']}", end=": ")
                 print(one.request["title"], one.payload["parameters"], said, sep="\n    ")
 
 

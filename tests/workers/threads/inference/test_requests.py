@@ -1,4 +1,4 @@
-"""The embedded model on two sets of requests: what it does wrongly, and what it does alone."""
+"""The embedded model on sets of requests: what it does wrongly, and what it does alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bench.judge_requests import (
     ALONE_MIN,
     BANDS,
     FLOOR,
-    HALVES,
     PAGE,
+    SETS,
     WRONG_MAX,
     Verdict,
     asked,
@@ -25,16 +25,16 @@ from interlock.workers.threads.requests import read_request
 INBOX = Path(__file__).parents[4] / "examples" / "inbox"
 PLAIN = {"note", "task", "appointment", "document", "tool"}
 TRAPS = {"negation_or_past", "question", "unable", "several", "unreadable"}
-each_half = pytest.mark.parametrize("half", HALVES)
+each_set = pytest.mark.parametrize("name", SETS)
 
 
 def shown(verdicts: list[Verdict]) -> list[tuple[str, object]]:
     return [(one.request["title"], one.payload["parameters"]) for one in verdicts]
 
 
-@each_half
-def test_a_half_has_ten_kinds_five_of_them_traps(half: str) -> None:
-    requests = [one.request for one in judge(half)]
+@each_set
+def test_a_set_has_ten_kinds_five_of_them_traps(name: str) -> None:
+    requests = [one.request for one in judge(name)]
 
     assert len(requests) == len({request["id"] for request in requests}) >= 150
     kinds = Counter(request["kind"] for request in requests)
@@ -43,17 +43,17 @@ def test_a_half_has_ten_kinds_five_of_them_traps(half: str) -> None:
     assert all(request["trap"] is (request["kind"] in TRAPS) for request in requests)
 
 
-@each_half
-def test_hardly_anything_is_done_wrongly_without_a_person(half: str) -> None:
-    verdicts = judge(half)
+@each_set
+def test_hardly_anything_is_done_wrongly_without_a_person(name: str) -> None:
+    verdicts = judge(name)
 
     wrong = [one for one in verdicts if one.wrong]
     assert len(wrong) <= WRONG_MAX * len(verdicts), shown(wrong)
 
 
-@each_half
-def test_most_plain_requests_need_no_person(half: str) -> None:
-    plain = [one for one in judge(half) if not one.request["trap"]]
+@each_set
+def test_most_plain_requests_need_no_person(name: str) -> None:
+    plain = [one for one in judge(name) if not one.request["trap"]]
 
     alone = [one for one in plain if one.acts and one.right]
     assert len(alone) >= ALONE_MIN * len(plain), shown([one for one in plain if not one.acts])
@@ -98,7 +98,7 @@ def test_the_examples_that_need_no_person_are_right(name: str, parameters: objec
 
 
 def test_a_confidence_promises_no_more_than_it_keeps() -> None:
-    proposals = [one for half in HALVES for one in judge(half) if one.right is not None]
+    proposals = [one for name in SETS for one in judge(name) if one.right is not None]
 
     for low in (band for band in BANDS if band >= FLOOR):
         above = [one for one in proposals if one.confidence >= low]
