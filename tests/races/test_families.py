@@ -122,8 +122,9 @@ def test_a_family_comes_to_one_end_whichever_call_its_worker_is_lost_at(
     still.check_consistency()
 
 
-def test_a_parent_that_is_cancelled_while_it_creates_leaves_no_child_at_work(
-    still: InProcessWorker, calls: Calls
+@pytest.mark.parametrize(("trigger", "state"), [("cancel", "failed"), ("mend", "mending")])
+def test_a_parent_that_leaves_its_children_while_it_creates_them_leaves_none_at_work(
+    still: InProcessWorker, calls: Calls, trigger: str, state: str
 ) -> None:
     maximum, lost = 0, True
     while lost:
@@ -132,13 +133,13 @@ def test_a_parent_that_is_cancelled_while_it_creates_leaves_no_child_at_work(
         with calls.lost_after(maximum), suppress(LostError):
             still.perform(order, "spawn")
         lost = calls.made == maximum
-        fire(still, order, "cancel")
+        fire(still, order, trigger)
         still.expire_leases()
         live(still, order)
 
         states = {still.record(one).state for one in still.dispatch.views.children(order)}
         assert states <= {"broken"}, maximum
-        assert still.record(order).state == "failed"
+        assert still.record(order).state == state
     assert maximum > PARTS
     still.check_consistency()
 

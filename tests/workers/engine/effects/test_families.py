@@ -12,6 +12,7 @@ from interlock.kernel.effect import CASCADE
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
+from interlock.kernel.store import redis
 from interlock.kernel.store.commands import Call, NoteDraft
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
@@ -115,6 +116,18 @@ def test_a_change_of_the_data_changes_no_child_that_is_created_later(orders: Ord
     assert [child.data for child in children] == [
         {"of": "chair", "part": part, "one_of": 2} for part in ("leg", "seat")
     ]
+
+
+def test_children_that_an_earlier_version_has_listed_in_the_data_alone_are_created(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(redis, "children_plan", lambda _: {})
+        orders.split("leg", "seat")
+
+    assert orders.perform("r", "spawn") == ["settled"]
+    children = [orders.show(child) for child in orders.dispatch.views.children("r")]
+    assert [child.data["part"] for child in children] == ["leg", "seat"]
 
 
 def test_a_parent_that_ends_closes_each_child_by_the_childs_own_trigger(orders: Orders) -> None:
