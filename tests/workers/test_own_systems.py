@@ -545,6 +545,25 @@ def family_of(client: Client, document: str, chunks: list[str], losses_max: int 
     return [str(one) for one in views.children(document)]
 
 
+def test_no_worker_starts_with_children_of_a_machine_that_is_missing(
+    project: Path, environment: dict[str, str]
+) -> None:
+    table = DOCUMENTS.replace(', "chunk": "documents:CHUNK"', "").replace('"document", "chunk"', "")
+    (project / "documents.py").write_text(table, "utf-8")
+    variables = {**environment_without_settings(), **environment}
+    started = subprocess.run(
+        [sys.executable, "-c", "import interlock.workers.main"],
+        cwd=project,
+        env=variables | {"INTERLOCK_SYSTEMS": "documents"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert started.returncode == 1
+    assert "interlock: document: its chunks are of chunk, which is no machine" in started.stderr
+
+
 def test_a_document_is_joined_from_chunks_of_another_machine(
     added: None, worker: Path, environment: dict[str, str]
 ) -> None:

@@ -101,12 +101,13 @@ ORDER = Machine(
     transitions=(
         *rows(
             S.PLANNED,
+            move(T.SPLIT, S.SENT, by(PERSON), guard=lambda ask: ask.data.get("parts") == []),
             move(T.SPLIT, S.PARTING, by(PERSON), effect=SPAWN, spawns="parts"),
             move(T.CANCEL, S.FAILED, by(PERSON)),
         ),
         *rows(
             S.PARTING,
-            stay(T.CHANGE, by(PERSON), update=keep),
+            stay(T.CHANGE, by(PERSON), update=keep, effect=CASCADE),
             move(T.LOST, S.FAILED, by(CASCADE), guard=strict, update=lose, effect=CASCADE),
             stay(T.LOST, by(CASCADE), guard=listens, refusal=DEAF, update=lose),
             move(T.MEND, S.MENDING, by(PERSON), effect=CASCADE),

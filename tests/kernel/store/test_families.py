@@ -109,6 +109,15 @@ def test_a_machine_may_have_several_kinds_of_children(world: World) -> None:
     assert world.views.counted("r", "checks:3") == {"*", "r/3.1"}
 
 
+def test_a_row_that_spawns_nothing_begins_no_countdown_though_another_of_its_cell_does(
+    world: World,
+) -> None:
+    world.create("r", {"name": "chair", "parts": []}, machine="order")
+    world.fire("r", "split")
+
+    assert countdowns_begun(ORDER, world.views.history("r")) == []
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [({}, "split is invalid: the data has no list parts"), ({"parts": "leg"}, "has no list parts")],

@@ -189,13 +189,44 @@ def test_children_that_were_listed_after_the_wait_was_left_are_not_closed(orders
     assert set(orders.perform("r", "cascade")) >= {"all_in -> sent"}
 
 
-def test_a_recheck_closes_no_children(orders: Orders) -> None:
-    ids = orders.spawned("leg")
-    again = NoteDraft("reminder", {}, owes=(CASCADE,))
-    orders.dispatch.note(orders.show(), again, op_id="again")
+def test_children_that_are_created_after_the_wait_was_left_are_not_kept_from_it(
+    orders: Orders,
+) -> None:
+    orders.split("leg", "seat")
+    orders.fire("r", "mend")
+    orders.fire("r", "split")
+    assert orders.perform("r", "cascade") == ["settled"]
+
+    assert orders.perform("r", "spawn") == ["settled", "settled"]
+    children = orders.dispatch.views.children("r")
+    assert children == ["r/4.1", "r/4.2"]
+    assert orders.states(*children) == ["making", "making"]
+
+
+def test_a_child_of_an_earlier_wait_is_no_loss_to_a_later_one(orders: Orders) -> None:
+    (old,) = orders.spawned("leg", strict=True)
+    orders.fire("r", "mend")
+    orders.fire("r", "split")
+    orders.fire(old, "break")
+
+    assert orders.perform(old, "cascade") == ["settled"]
+    assert (orders.show().state, orders.counts("r", "lost")) == ("parting", 0)
+
+
+@pytest.mark.parametrize("act", ["remind", "change", "lose"])
+def test_what_leaves_a_parent_waiting_closes_no_children(orders: Orders, act: str) -> None:
+    one, two = orders.spawned("leg", "seat")
+    if act == "change":
+        orders.fire("r", "change", {"parts": []})
+    elif act == "lose":
+        orders.fire(one, "break")
+        orders.perform(one, "cascade")
+    if act != "change":
+        again = NoteDraft("reminder", {}, owes=(CASCADE,))
+        orders.dispatch.note(orders.show(), again, op_id="again")
 
     assert orders.perform("r", "cascade") == ["settled"]
-    assert orders.states(*ids) == ["making"]
+    assert orders.states("r", two) == ["parting", "making"]
 
 
 def test_a_child_that_is_lost_ends_its_family_at_once(orders: Orders) -> None:
