@@ -18,12 +18,14 @@ from bench import (
     listeners,
     sweep,
     watching,
+    workflows,
 )
 from bench.server import BenchServer, open_server
 
 Part = Callable[[BenchServer], Mapping[str, Any]]
 PARTS: Mapping[str, Part] = {
     "lifecycles": lifecycles.measure,
+    "workflows": workflows.measure,
     "transitions": kernel_speed.transitions,
     "submits": kernel_speed.submissions,
     "latency": latency.measure,

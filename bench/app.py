@@ -9,13 +9,16 @@ from importlib.resources import files
 
 from celery import Celery
 
-from bench.machine import MACHINES, STEP, Trigger
-from bench.marks import Marks
+from bench.flow import flow
+from bench.machine import CHAIN, STEP, Trigger
+from bench.marks import MARKS
+from interlock.kernel.effect import CASCADE
 from interlock.kernel.store import scripts
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.celery_app import SWEEPS_QUEUE, make_app
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, effect_queues, make_app
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.effects.cascade import cascade
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
@@ -23,9 +26,9 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.work import Outcome, Work
 
-MARKS = Marks()
 UNCOUNTED = "BENCH_UNCOUNTED"  # with this variable, the scripts count nothing for metrics
 STEPPED = Outcome(Trigger.STEPPED)
+MACHINES = {CHAIN.name: CHAIN, flow.name: flow.machine}
 
 
 def step(work: Work) -> Outcome:
@@ -51,10 +54,12 @@ def assemble(settings: Settings) -> Celery:
     if UNCOUNTED in os.environ:
         count_nothing()
     start_traces(settings, "bench")
-    celery_app = make_app(settings, (STEP.name, SWEEPS_QUEUE))
+    celery_app = make_app(settings, (*effect_queues(MACHINES.values()), SWEEPS_QUEUE))
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
     runner = Runner(dispatch, Resources(settings))
-    register_effects(celery_app, runner, MACHINES, {STEP.name: step})
+    handlers = {f"{flow.name}.{name}": handler for name, handler in flow.handlers.items()}
+    handlers |= {f"{flow.name}.{CASCADE}": cascade, f"{CHAIN.name}.{STEP}": step}
+    register_effects(celery_app, runner, MACHINES, handlers)
     tune_when_ready(runner.affinity)
     MARKS.listen()
     return celery_app

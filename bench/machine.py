@@ -49,7 +49,6 @@ CHAIN = Machine(
     ),
     transitions=(
         *(Transition(state, Trigger.STEPPED, target) for state, target in _NEXT.items()),
-        *(Transition(state, Trigger.STALLED, State.DONE) for state in _ACTIVE),
+        *(Transition(state, Trigger.STALLED, State.DONE, abandons=True) for state in _ACTIVE),
     ),
 )
-MACHINES = {CHAIN.name: CHAIN}

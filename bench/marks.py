@@ -49,6 +49,9 @@ class Marks:
         worker_shutdown.connect(ended, weak=False)
 
 
+MARKS = Marks()  # of this process
+
+
 def totals_in(folder: Path) -> BodyTotals:
     """Return the sum of the counts of all processes."""
     found: Sequence[dict[str, float]] = [

@@ -9,12 +9,11 @@ from celery import Celery, chain
 from redis import Redis
 
 from bench.machine import EFFECTS
-from bench.marks import FOLDER, Marks
+from bench.marks import FOLDER, MARKS
 from interlock.workers.engine.affinity import Affinity, tune_when_ready
 
 BROKER = "BENCH_BROKER"
 TUNED = "BENCH_TUNED"
-MARKS = Marks()
 
 
 def make(broker: str) -> Celery:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -14,6 +13,7 @@ from interlock.kernel.table import Ask
 from interlock.workflow.data import (
     OWN,
     Data,
+    JsonData,
     Merge,
     as_json,
     changes,
@@ -25,7 +25,6 @@ from interlock.workflow.data import (
 )
 from interlock.workflow.parts import CallPart
 
-JsonData = Mapping[str, Any]
 ONCE = f"{OWN}once"  # the names of what was begun in this state and may not be done again
 WHY = f"{OWN}lost"  # why it is not known whether that was done
 

@@ -7,6 +7,7 @@ record has by then. How that is done is in the type of the field: `Log`, `Inbox`
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from hashlib import sha256
@@ -21,6 +22,7 @@ from interlock.kernel.payload import CardAnswer, Shape, parsed, path_of, problem
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
 JsonData: TypeAlias = Mapping[str, Any]
+Found: TypeAlias = dict[str, dict[str, Any]]  # the fields of a `Change`
 
 # A field of the record that is none of the model: what the workflow itself remembers of it.
 OWN = "_"
@@ -65,11 +67,11 @@ class Change(Shape):
     `added` is what a number grew by.
     """
 
-    values: dict[str, Any] = {}
-    before: dict[str, str] = {}
-    appended: dict[str, list[Any]] = {}
-    taken: dict[str, int] = {}
-    added: dict[str, float | int] = {}
+    values: dict[str, Any] | None = None
+    before: dict[str, str] | None = None
+    appended: dict[str, list[Any]] | None = None
+    taken: dict[str, int] | None = None
+    added: dict[str, float | int] | None = None
 
 
 def merge_of(field: FieldInfo) -> Merge:
@@ -129,12 +131,14 @@ def short(failure: Exception) -> str:
 
 def changes(model: type[BaseModel], before: JsonData, after: JsonData) -> dict[str, Any]:
     """Return the change from one state of the data to another. Raises MergeError."""
-    found = Change()
+    found: Found = defaultdict(dict)
     for name, field in model.model_fields.items():
-        old, new = before[name], after[name]
+        merge = merge_of(field)
+        # A record that was created before the model had the field has nothing there.
+        old, new = before.get(name, _NOTHING[merge]), after[name]
         if old != new:
-            _FOUND[merge_of(field)](found, name, old, new)
-    return found.model_dump(mode="json", exclude_defaults=True)
+            _FOUND[merge](found, name, old, new)
+    return dict(found)
 
 
 def merged(data: JsonData, change: JsonData) -> dict[str, Any]:
@@ -145,7 +149,7 @@ def merged(data: JsonData, change: JsonData) -> dict[str, Any]:
     for name, items in change.get("appended", {}).items():
         result[name] = [*result.get(name, []), *items]
     for name, number in change.get("added", {}).items():
-        result[name] = result[name] + number
+        result[name] = result.get(name, 0) + number
     for path, value in change.get("values", {}).items():
         result = _with(result, path.split("."), value)
     return result
@@ -163,13 +167,13 @@ def overtaken(data: JsonData, change: JsonData) -> list[str]:
     ]
 
 
-def _plain(found: Change, path: str, old: Any, new: Any) -> None:
+def _plain(found: Found, path: str, old: Any, new: Any) -> None:
     if isinstance(old, dict) and isinstance(new, dict) and _are_fields(old, new):
         for name in new:
             if old[name] != new[name]:
                 _plain(found, f"{path}.{name}", old[name], new[name])
         return
-    found.values[path], found.before[path] = new, digest(old)
+    found["values"][path], found["before"][path] = new, digest(old)
 
 
 def _are_fields(old: JsonData, new: JsonData) -> bool:
@@ -181,28 +185,34 @@ def digest(value: Any) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _log(found: Change, name: str, old: Any, new: Any) -> None:
+def _log(found: Found, name: str, old: Any, new: Any) -> None:
     if new[: len(old)] != old:
         raise MergeError(f"{name} is a Log: only append to it; its earlier items were changed")
-    found.appended[name] = new[len(old) :]
+    found["appended"][name] = new[len(old) :]
 
 
-def _inbox(found: Change, name: str, old: Any, new: Any) -> None:
+def _inbox(found: Found, name: str, old: Any, new: Any) -> None:
     """Find the longest end of the old items that the new ones begin with."""
     for number in range(len(old) + 1):
         kept = old[number:]
         if new[: len(kept)] == kept:
             break
     if number:
-        found.taken[name] = number
+        found["taken"][name] = number
     if more := new[len(kept) :]:
-        found.appended[name] = more
+        found["appended"][name] = more
 
 
-def _sum(found: Change, name: str, old: Any, new: Any) -> None:
-    found.added[name] = new - old
+def _sum(found: Found, name: str, old: Any, new: Any) -> None:
+    found["added"][name] = new - old
 
 
+_NOTHING: Mapping[Merge, Any] = {
+    Merge.PLAIN: None,
+    Merge.LOG: [],
+    Merge.INBOX: [],
+    Merge.SUM: 0,
+}
 _FOUND = {Merge.PLAIN: _plain, Merge.LOG: _log, Merge.INBOX: _inbox, Merge.SUM: _sum}
 
 

@@ -13,7 +13,7 @@ from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.work import Handler, Outcome, OverBudgetError, Work
 from interlock.workers.engine.work_results import UnusableResultError
-from interlock.workflow.changing import ONCE, settled
+from interlock.workflow.changing import ONCE
 from interlock.workflow.data import (
     Data,
     JsonData,
@@ -102,6 +102,8 @@ class _Running:
             problem = f"{step.name} returned {result!r}; its return type names "
             raise StepResultError(f"{problem}{', '.join(step.targets)} ({step.place})")
         try:
+            if data.model_dump(mode="json", warnings=False) == before:
+                return Outcome(after_step(target))
             # A nested value can be changed without a check: here the whole is checked.
             whole = self.flow.data.model_validate(data.model_dump(warnings=False))
             if lost := next(lost_in_json(whole), ""):
@@ -123,4 +125,4 @@ class _Running:
 
 def _arguments(work: Work, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:
     data = flow.data.model_validate(visible(work.record.data))
-    return (data, StepWork(work, flow, settled(flow.data, work.record.data)))[: 1 + takes_work]
+    return (data, StepWork(work, flow)) if takes_work else (data,)

@@ -40,7 +40,7 @@ from interlock.workflow.changing import (
     lost,
     settled,
 )
-from interlock.workflow.data import Change, checked
+from interlock.workflow.data import Change, JsonData, checked
 from interlock.workflow.durations import DAY, as_ms, delay_of
 from interlock.workflow.names import (
     BEGIN,
@@ -57,8 +57,6 @@ from interlock.workflow.names import (
 )
 from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
 from interlock.workflow.ways import ANYBODY, Ways
-
-JsonData = Mapping[str, Any]
 
 
 def machine_of(flow: Declared) -> Machine:

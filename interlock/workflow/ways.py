@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ from interlock.kernel.timer import Timer
 from interlock.workflow.changing import (
     Calling,
 )
-from interlock.workflow.data import Because
+from interlock.workflow.data import Because, JsonData
 from interlock.workflow.durations import delay_of
 from interlock.workflow.names import (
     CANCEL,
@@ -47,7 +47,6 @@ from interlock.workflow.names import (
 from interlock.workflow.of_data import OfData
 from interlock.workflow.parts import Declared, EachPart, StepPart, WaitPart
 
-JsonData = Mapping[str, Any]
 ANYBODY = by(PERSON, PRODUCER)
 
 

@@ -16,7 +16,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_results import UnusableResultError
-from interlock.workflow.changing import ONCE
+from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import Data
 from interlock.workflow.names import BEGIN, families_of
 from interlock.workflow.parts import Declared
@@ -39,8 +39,9 @@ class UnclearError(RuntimeError):
 class StepWork:
     """The work of one step, as its function may use it."""
 
-    def __init__(self, work: Work, flow: Declared, seen: str) -> None:
-        self._work, self._flow, self._seen = work, flow, seen
+    def __init__(self, work: Work, flow: Declared) -> None:
+        self._work, self._flow = work, flow
+        self._data = work.record.data  # as the step has got them
 
     @property
     def id(self) -> str:
@@ -177,7 +178,9 @@ class StepWork:
             if kept is None:
                 raise UnclearError(f"{name}: the worker that began it was lost")
             return kept
-        self._work.fire(Outcome(BEGIN, {"name": name, "seen": self._seen}))
+        self._work.fire(
+            Outcome(BEGIN, {"name": name, "seen": settled(self._flow.data, self._data)})
+        )
         return None
 
     def _keep(self, name: str, result: Any) -> None:

@@ -62,7 +62,7 @@ class Workflow(Defined[D]):
     a line that names a record in lists, with fields of the data in braces; `zone` is the time zone
     of times without an offset; `budget` is what a record and its children may use.
 
-    `ends` closes the definition and checks it. Raises WorkflowError with file and line.
+    `ends` closes the definition and checks it. What is wrong raises WorkflowError.
     """
 
     def __init__(
@@ -377,8 +377,7 @@ class Workflow(Defined[D]):
     def ends(self, **ends: bool) -> None:
         """Close the definition: name its ends, each with whether it is a success, and check it.
 
-        Every workflow also ends as `cancelled`, and as `expired` where a time leads there. Raises
-        WorkflowError, with file and line.
+        Every workflow also ends as `cancelled`, and as `expired` where a time leads there.
         """
         if closed := self.declared.ended_at:
             raise here().error(f"{self.name} has its ends already ({closed}): say them once")
