@@ -78,7 +78,10 @@ class StepWork:
         self._work.reserve(usd=usd, **counted)
 
     def spend(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
-        """Count what was used, for good: `spend(tokens=87)`. What is reserved beyond it is free."""
+        """Count what was used, for good: `spend(tokens=87)`.
+
+        What is reserved beyond it is free at the next `reserve`, or when the step ends.
+        """
         self._work.spend(usd=usd, **counted)
 
     @overload

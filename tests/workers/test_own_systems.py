@@ -536,9 +536,9 @@ def handlers_of(module: str) -> dict[str, Handler]:
     return found
 
 
-def family_of(client: Client, document: str, chunks: list[str], losses_max: int = 0) -> list[str]:
+def family_of(client: Client, document: str, chunks: list[str], **fields: int) -> list[str]:
     """Hand a document in; return the ids of its chunks once all of them are created."""
-    payload = {"chunks": chunks, "losses_max": losses_max}
+    payload = {"chunks": chunks, **fields}
     client.submit(payload, id=document, machine="document")
     views = client.dispatch.views
     until(lambda: len(views.children(document)) == len(chunks), what="the chunks", within_s=READY_S)
@@ -582,6 +582,27 @@ def test_a_document_is_joined_from_chunks_of_another_machine(
     # No sweep runs here: each message found its effect at once.
     assert client.dispatch.rejected.counts() == {}
     assert "rejected" not in worker.read_text("utf-8")
+
+
+def test_the_chunks_of_a_document_use_its_budget_to_the_end_and_never_more(
+    added: None, worker: Path, environment: dict[str, str]
+) -> None:
+    del added, worker
+    client = Client(read_settings(environment), actor="ann")
+    ids = family_of(client, "doc-4", ["two words"] * 40, losses_max=100, tokens=41)
+    until(lambda: client.show("doc-4").state == "done", what="the join", within_s=READY_S)
+
+    # A chunk reserves 4 tokens and uses 2: the last that fits begins when 36 are used.
+    document = client.show("doc-4")
+    assert document.data["tally"] == {"done": 19, "failed": 21}
+    assert {name: document.counters[name] for name in ("tree.tokens", "reserved.tokens")} == {
+        "tree.tokens": 38,
+        "reserved.tokens": 0,
+    }
+    failed = next(one for one in ids if client.show(one).state == "failed")
+    *_, end = (line for line in client.history(failed) if isinstance(line, Event))
+    said = "4 tokens are needed, and 3 of 41 tokens are left in the budget of doc-4"
+    assert end.cause.reason == said
 
 
 def test_a_document_that_is_cancelled_or_lost_leaves_no_chunk_at_work(

@@ -289,7 +289,6 @@ class Work:
             if not pause_s:
                 self.note("budget_waits", asdict(shortage))
             pause_s = min(RESERVE_S_MAX, pause_s * 2 or RESERVE_S_MIN)
-            self.raise_if_stopped()
             time.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret, only a spread
             self.raise_if_stopped()
         self._reserved = wanted

@@ -252,6 +252,29 @@ def test_what_a_handler_spends_after_its_lease_is_lost_counts(running: Running) 
     assert counted(running, "tokens") == {"tree": 20, "reserved": 50, "residue": 0}
 
 
+def lose(running: Running, page: str) -> None:
+    """Wait until the holder of a page's effect is found lost."""
+
+    def lapsed() -> bool:
+        orphans.run(running.dispatch, partition_of(page))
+        return running.entry(page).state == "lapsed"
+
+    until(lapsed, what="its lease has lapsed")
+
+
+def test_an_outcome_that_comes_too_late_counts_and_leaves_no_residue(running: Running) -> None:
+    (page,) = shelve(running, "a", tokens=100)
+    work = claimed(running, page)
+    work.reserve(tokens=60)
+    lose(running, page)
+    claimed(running, page, "again")
+    assert counted(running, "tokens") == {"tree": 0, "reserved": 0, "residue": 60}
+
+    assert work.fire_or_settle(Outcome(T.DID, deltas={"tokens": 20})) is None
+
+    assert counted(running, "tokens") == {"tree": 20, "reserved": 0, "residue": 0}
+
+
 def spend_and_die(url: str, prefix: str, page: str) -> None:
     """Reserve and spend as a worker that is killed before it has spent all of it."""
     add_machines()
@@ -273,11 +296,7 @@ def test_what_a_killed_worker_spent_counts_and_what_it_may_have_spent_is_residue
     assert killed.returncode == -signal.SIGKILL
     assert counted(running, "tokens") == {"tree": 20, "reserved": 40, "residue": 0}
 
-    def lapsed() -> bool:
-        orphans.run(running.dispatch, partition_of(page))
-        return running.entry(page).state == "lapsed"
-
-    until(lapsed, what="its lease has lapsed")
+    lose(running, page)
     again = claimed(running, page, "again")
 
     assert counted(running, "tokens") == {"tree": 20, "reserved": 0, "residue": 40}
