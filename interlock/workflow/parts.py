@@ -146,6 +146,16 @@ class Declared:
         """The line that says how records end."""
         return self.ended_at or self.place
 
+    def refuse_twin(
+        self, place: SourceLine, name: str, kind: str, known: State | CallPart | Cleanup | None
+    ) -> None:
+        """Refuse a part that comes too late, or a second one of its name. Raises WorkflowError."""
+        if self.ended_at:
+            raise place.error(f"{name} comes after ends(), which closes the workflow")
+        if known:
+            message = f"{self.name} has {f'a {kind} ' if kind else ''}{name} already"
+            raise place.error(f"{message} ({known.place}): choose another name")
+
     def place_of(self, name: str) -> SourceLine | None:
         """Return where a state or an end of this name was declared."""
         if state := self.states.get(name):

@@ -36,7 +36,7 @@ from interlock.workflow.parts import (
     WaitPart,
     named_choices,
 )
-from interlock.workflow.place import SourceLine, here, place_of
+from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
     check_data,
     check_returns_nothing,
@@ -351,7 +351,7 @@ class Workflow(Defined[D]):
             check_call(place, call)
             check_model(place, message, name.title().replace("_", ""))
             check_data(function, self.data, f"the data of {self.name}")
-            self._refuse_twin(place, name, "call", self.declared.calls.get(name))
+            self.declared.refuse_twin(place, name, "call", self.declared.calls.get(name))
             self.declared.calls[name] = call
             return function
 
@@ -363,7 +363,7 @@ class Workflow(Defined[D]):
         def add(function: Any) -> Any:
             place = place_of(function)
             name = f"a cleanup after {end}"
-            self._refuse_twin(place, name, "", self.declared.cleanups.get(end))
+            self.declared.refuse_twin(place, name, "", self.declared.cleanups.get(end))
             self.declared.cleanups[end] = Cleanup(
                 end=end,
                 place=place,
@@ -387,15 +387,7 @@ class Workflow(Defined[D]):
 
     def _add(self, state: State) -> None:
         check_name(state.place, "state", state.name)
-        self._refuse_twin(state.place, state.name, "state", self.declared.states.get(state.name))
+        self.declared.refuse_twin(
+            state.place, state.name, "state", self.declared.states.get(state.name)
+        )
         self.declared.states[state.name] = state
-
-    def _refuse_twin(
-        self, place: SourceLine, name: str, kind: str, known: State | CallPart | Cleanup | None
-    ) -> None:
-        """Refuse a part that comes too late, or a second one of its name. Raises WorkflowError."""
-        if self.declared.ended_at:
-            raise place.error(f"{name} comes after ends(), which closes the workflow")
-        if known:
-            message = f"{self.name} has {f'a {kind} ' if kind else ''}{name} already"
-            raise place.error(f"{message} ({known.place}): choose another name")

@@ -78,7 +78,7 @@ def test_a_mistake_is_named_at_import_with_its_line(mistake: Mistake, tmp_path: 
 
 
 FILES = [
-    ("absent.py", {}, "INTERLOCK_SYSTEMS names the file absent.py, which is not in "),
+    ("absent.py", {}, "/absent.py; name one that is there, after `interlock up`"),
     ("queue.py", {"queue": ""}, "the file queue.py is called as a module of Python is; rename"),
     ("celery.py", {"celery": ""}, "the file celery.py is called as a module that was imported"),
     ("my-shop.py", {"my-shop": ""}, "the file my-shop.py is not the name of a module; rename it"),

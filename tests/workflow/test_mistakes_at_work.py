@@ -272,6 +272,40 @@ def test_a_time_that_cannot_be_worked_out_names_its_line(at_work: Start) -> None
     assert worker.client.show("one").state == "pay"
 
 
+def test_a_question_that_cannot_be_made_names_its_line_on_a_card_with_its_choices(
+    at_work: Start,
+) -> None:
+    refund = Workflow("refund", Refund)
+    refund.ask("next", "Pay {rate:.2f}?", yes="done")
+    place = line_before()
+    worker = going_on(at_work, refund)
+    worker.perform("one")
+
+    card = card_of(worker)
+
+    assert "TypeError: unsupported format string" in card.question
+    assert place in card.question
+    assert [each.name for each in card.affordances] == ["yes"]
+    assert worker.answer("one", "yes").state == "done"
+
+
+def test_a_condition_that_raises_names_its_line_on_the_card(at_work: Start) -> None:
+    def is_small(r: Refund) -> bool:
+        return cast("float", r.rate) < 1  # here
+
+    refund = Workflow("refund", Refund)
+    refund.ask("next", "Pay?", yes="done", no="done", offered={"yes": is_small})
+    worker = going_on(at_work, refund)
+    worker.perform("one")
+
+    card = card_of(worker)
+
+    assert card.question.startswith("Pay?")
+    assert "raised TypeError: '<' not supported" in card.question
+    assert place_in(is_small) in card.question
+    assert "no" in [each.name for each in card.affordances]
+
+
 def test_a_call_that_raises_changes_nothing_and_names_its_line(at_work: Start) -> None:
     refund = Workflow("refund", Refund)
     refund.ask("next", "Pay?", yes="done")

@@ -56,7 +56,10 @@ def _module_of(name: str, root: Path) -> tuple[str, Path]:
     if name.endswith(".py"):
         file = root / name
         if not file.is_file():
-            raise SystemsError(f"INTERLOCK_SYSTEMS names the file {name}, which is not in {root}")
+            raise SystemsError(
+                f"there is no file {file.absolute()}; name one that is there, after `interlock up` "
+                "or in INTERLOCK_SYSTEMS"
+            )
         if file.stem in sys.stdlib_module_names:
             problem = f"is called as a module of Python is; rename {file.name}"
             raise SystemsError(f"INTERLOCK_SYSTEMS: the file {name} {problem}")
