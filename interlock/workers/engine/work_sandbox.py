@@ -48,7 +48,9 @@ def sandbox_of_level(settings: Settings, level: str) -> Sandbox | None:
     if level != BUBBLEWRAP:
         return None
     return Sandbox(
-        hidden=tuple(_hidden(settings)), writable=tuple(map(Path, settings.sandbox_writable))
+        hidden=tuple(_hidden(settings)),
+        sockets=tuple(_sockets(settings)),
+        writable=tuple(map(Path, settings.sandbox_writable)),
     )
 
 
@@ -93,15 +95,16 @@ def _problem() -> str:
 
 
 def _hidden(settings: Settings) -> Iterator[Path]:
-    """Yield where secrets and the work of others are: only their own parts are shown to commands.
-
-    The sockets of a store are in its folder, which `interlock up` makes, or where its URL says.
-    """
+    """Yield where secrets and the work of others are: commands are shown their own parts."""
     yield from (settings.home.absolute(), settings.worktree_folder)
     if settings.worktrees is None:
         yield settings.worktree_folder.parent  # that of all homes of this user
     yield from (path for path in (settings.archive, settings.cards, settings.webhooks) if path)
+    yield from map(Path, settings.sandbox_hidden)
+
+
+def _sockets(settings: Settings) -> Iterator[Path]:
+    """Yield the sockets of the store and the broker: they may ask for no password."""
     for url in (settings.store_url, settings.broker_url):
         if url is not None and url.startswith("unix:"):
             yield Path(urlsplit(url).path)
-    yield from map(Path, settings.sandbox_hidden)

@@ -2,9 +2,10 @@
 
 A command in it has no capabilities, so it cannot look into the processes outside, and it cannot
 look into `hidden` files and folders. In a closed sandbox it can write to the `writable` ones only,
-has a home folder, /tmp and /run of its own, where a new file is gone when it ends, and sees no
-process outside. In an open one it keeps the ids of processes, because commands that share a folder
-name their files by them. The network is that of the computer: agents ask models there.
+has a home folder, /tmp and /run of its own, where a new file is gone when it ends, and sees neither
+processes outside nor sockets. In an open one it keeps the ids of processes, because commands that
+share a folder name their files by them. The network is that of the computer: agents ask models
+there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from interlock.workers.inherited import inherited
+from interlock.workers.processes.sockets import Mounts, entries_of, hide_of_open, hide_sockets
 
 PROGRAM = "bwrap"
 PROBE_S = 20.0
@@ -34,7 +36,6 @@ _SHARED = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the folders themselves
 _SHOWN_OF_RUN = ("NetworkManager/resolv.conf", "resolvconf", "systemd/resolve", "current-system")
 # Where this program itself is: `interlock report` is run in the sandbox, wherever it is installed.
 _OURS = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2])
-Mounts = dict[Path, tuple[str, ...]]
 
 
 def home_folder() -> Path | None:
@@ -50,11 +51,13 @@ def home_folder() -> Path | None:
 class Sandbox:
     """What a command sees: a path is as the longest path in these fields says that it is in.
 
-    `read_only` are parts of writable folders. `placed` and `shown` have pairs of a source and the
-    target where it is seen; what is `placed` can be written. Paths that do not exist are left out.
+    `sockets` are hidden also where a server makes them later. `read_only` are parts of writable
+    folders. `placed` and `shown` have pairs of a source and the target where it is seen; what is
+    `placed` can be written. Paths that do not exist are left out.
     """
 
     hidden: Sequence[Path]
+    sockets: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     read_only: Sequence[Path] = ()
     placed: Sequence[tuple[Path, Path]] = ()
@@ -83,9 +86,15 @@ class Sandbox:
 
     def around(self, command: Sequence[str], folder: Path) -> list[str]:
         """Return the command that runs this one in the sandbox, in a folder."""
-        mounts = self._mounts()
+        mounts, sockets, read_only = self._mounts(), self._sockets(), list[Path]()
+        if self.is_closed:
+            read_only = hide_sockets(mounts, sockets=sockets, home=self.home)
+        else:
+            hide_of_open(mounts, sockets)
         outer_first = sorted(mounts, key=lambda path: len(path.parts))
         arguments = [argument for path in outer_first for argument in mounts[path]]
+        for path in read_only:
+            arguments += ["--remount-ro", str(path)]
         program = shutil.which(PROGRAM) or PROGRAM
         return [
             *("/bin/sh", "-c", _START, "sandbox"),
@@ -121,21 +130,17 @@ class Sandbox:
             mounts[path] = _bound("--ro-bind-try", path)
         return mounts
 
+    def _sockets(self) -> list[Path]:
+        """Return where sockets are, or will be, without the links in their folders."""
+        named = (*self.sockets, *(path for path in _real(self.hidden) if path.is_socket()))
+        return [folder / path.name for path in named for folder in _real([path.parent])]
+
     def _home_mounts(self, hidden: Sequence[Path]) -> Mounts:
         """Return an own home folder, in which all that the real one has can be read."""
         home = self.home
         if home is None or any(home.is_relative_to(path) for path in hidden):
             return {}
-        mounts: Mounts = {home: ("--tmpfs", str(home))}
-        for entry in os.scandir(home):
-            path = home / entry.name
-            with suppress(OSError):
-                if entry.is_symlink():
-                    mounts[path] = ("--symlink", str(path.readlink()), str(path))
-                else:
-                    path.stat()  # a file system whose server is gone cannot be shown
-                    mounts[path] = _bound("--ro-bind-try", path)
-        return mounts
+        return entries_of(home)
 
 
 def probe() -> str:
