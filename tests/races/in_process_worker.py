@@ -14,7 +14,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS, Entry, Record
-from interlock.kernel.store import leases, redis, scripts, slots, subscriptions
+from interlock.kernel.store import leases, redis, saved_results, scripts, slots, subscriptions
 from interlock.workers.client import Client
 from interlock.workers.engine.isolation import Isolation, Performed
 from interlock.workers.engine.resources import Resources
@@ -41,7 +41,7 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made, self.maximum, self.thread = 0, -1, 0
-        for module in (leases, redis, slots, subscriptions):
+        for module in (leases, redis, saved_results, slots, subscriptions):
             monkeypatch.setattr(module, "call", self._call)
 
     @contextmanager
