@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, cast, get_args
 
 from pydantic import BaseModel
@@ -49,6 +50,23 @@ def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()
     yield from _asked_anew(stages, rows)
     yield from _abandoned(stages, rows)
     yield from _cells(rows)
+
+
+def no_functions(machine: Any) -> Iterator[str]:
+    """Name each part of a machine that shall be a function of the data, and is none."""
+    stages, rows = machine.stages, machine.transitions
+    parts: list[tuple[str, Any]] = [("the machine", machine)]
+    parts += [(f"{stage.state}", stage) for stage in stages]
+    parts += [(f"{one.state}: timer {timer.name}", timer) for one in stages for timer in one.timers]
+    parts += [(f"{row.source}/{row.trigger}", row) for row in rows]
+    for name, part in parts:
+        for field in fields(part):
+            value = getattr(part, field.name)
+            # Annotations are texts here: `Callable[[Data], int] | None`, but no mapping of them.
+            is_one = value is None or callable(value)
+            if str(field.type).startswith("Callable[") and not is_one:
+                cure = f"write a function, as `lambda data: {value!r}`"
+                yield f"{name} has {field.name}={value!r}: {cure}"
 
 
 def missing_fields(

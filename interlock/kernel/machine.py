@@ -18,6 +18,7 @@ from interlock.kernel.defects import (
     defects_of,
     lax_answers,
     missing_fields,
+    no_functions,
     unclear_effects,
     wrong_sentences,
 )
@@ -101,6 +102,7 @@ class Machine:
         triggers = (*named, *self.cancel_triggers, *self.ignores, *self.payloads)
         rows, payloads = self.transitions, self.payloads
         found = [
+            *no_functions(self),
             *defects_of(self.stages, rows, triggers),
             *family_defects(self._kinds, self.close_trigger, self.stages, rows, payloads),
             *missing_fields(self.stages, self.cancel_triggers, payloads),

@@ -55,6 +55,7 @@ def rowed(source: S, trigger: T, **changes: Any) -> tuple[Transition, ...]:
 
 
 BIRTH: Any = "birth"
+HALF_A_MINUTE: Any = 30_000
 CYCLE = (
     Transition(S.IDLE, T.BEGIN, S.WORKING),
     Transition(S.WORKING, T.DONE, S.IDLE),
@@ -184,6 +185,25 @@ def test_a_timer_may_leave_an_effect_at_work_for_a_question() -> None:
     asks = rowed(S.POLISHING, T.FAIL, target=S.ASKING, abandons=False)
 
     assert broken(rows=asks) == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"stages": staged(S.WORKING, timers=(replace(STALL, delay=HALF_A_MINUTE),))},
+            "working: timer stall has delay=30000: write a function, as `lambda data: 30000`",
+        ),
+        ({"stages": staged(S.ASKING, question="Pay?")}, "asking has question='Pay?': write a func"),
+        ({"transitions": rowed(S.WORKING, T.FAIL, update={})}, "working/fail has update={}: write"),
+        ({"title": "Refund"}, "the machine has title='Refund': write a function"),
+    ],
+)
+def test_what_shall_be_a_function_of_the_data_and_is_none_is_a_defect(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(MachineDefectError, match=re.escape(said)):
+        replace(LIFE, **wrong)
 
 
 def test_a_table_without_a_defect_has_none() -> None:
