@@ -47,11 +47,13 @@ class LimitUsage:
 
 
 def usages(record: Record, owner: str) -> Iterator[LimitUsage]:
-    """Yield the usage of each limit of a job or graph. Reserved money counts as used."""
+    """Yield the usage of each limit of a job or graph.
+
+    Money that is only reserved may be given back: an attempt waits for it when it reserves its own.
+    """
     limits: Mapping[str, Any] = record.data["limits"]
     counters = record.counters
-    kinds = (f"{kind}.{MONEY}" for kind in ("tree", "reserved", "residue"))
-    spent = sum(counters.get(kind, 0) for kind in kinds)
+    spent = sum(counters.get(f"{kind}.{MONEY}", 0) for kind in ("tree", "residue"))
     found = {
         "cost": (spent / MICRO, limits.get("cost_micro"), MICRO),
         "time": (counters.get("tree.time_ms", 0) / 1_000, limits.get("time_s"), 1),
