@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from interlock.kernel.table import Waiting
 from interlock.workers import cli, producer_message
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
-from interlock.workers.config import environment_without_settings, read_settings
+from interlock.workers.config import read_settings
 from interlock.workers.console.app import create_console
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.card import Card
@@ -35,103 +34,17 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.work import Handler, Outcome, Work
-from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import handlers
-from tests.end_to_end.deployment import Process
-from tests.preloaded_process import Preloaded
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, SITE, sign_in
+from tests.workers.engine.own_systems.programs import BILLING, BILLING_PAGE, PRODUCER, READY_S, ROOT
 from tests.workers.engine.running import perform
 from tests.workers.engine.test_card_answers import compare
-from tests.workers.sixth_system import FILES
 from tests.workers.tasks.claims import fire, taken
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
-BILLING, PRODUCER, DOCUMENTS, BILLING_PAGE = re.findall(
-    r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
-)
-READY_S = 180.0
-INTERLOCK = "import sys; sys.path.pop(0); from interlock.__main__ import main; main()"
-MODULES = ("billing", "billing_page", "documents", "parcels", "wrong", "table")
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return the folder of a project that has the module of the page and the package `parcels`."""
-    folder = tmp_path / "project"
-    for name, text in {**FILES, "billing.py": BILLING, "documents.py": DOCUMENTS}.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-    return folder
-
-
-@pytest.fixture
-def added(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let this process find the modules, and forget the systems after the test."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
-        del sys.modules[name]
-
-
-@pytest.fixture
-def environment(server: EmbeddedServer, prefix: str, tmp_path: Path) -> dict[str, str]:
-    return {
-        "INTERLOCK_STORE_URL": server.url,
-        "INTERLOCK_PREFIX": prefix,
-        "INTERLOCK_NAMESPACE": prefix,
-        "INTERLOCK_HOME": str(tmp_path / "home"),
-        "INTERLOCK_SYSTEMS": "billing, parcels, documents",
-        # Nobody listens there, and nothing here asks a model.
-        "INTERLOCK_MODEL": "local",
-        "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
-    }
-
-
-@pytest.fixture
-def run(project: Path, environment: dict[str, str]) -> Run:
-    """Return what runs `interlock` in the folder of the project."""
-
-    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", INTERLOCK, *words],
-            cwd=project,
-            env={**environment_without_settings(), **environment, **variables},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-
-    return run
-
-
-@pytest.fixture
-def worker(
-    preloaded: Preloaded, project: Path, environment: dict[str, str], tmp_path: Path
-) -> Iterator[Path]:
-    """Start a worker that finds the modules of the project and return its log."""
-    variables = {
-        **environment_without_settings(),
-        **environment,
-        "INTERLOCK_CAPABILITIES_ROOT": str(project),
-    }
-    log = tmp_path / "worker.log"
-    words = ["-q", "-A", "interlock.workers.main", "worker", "-P", "threads", "-c", "2"]
-    quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
-    process = Process("worker", preloaded.start([*words, *quiet], variables, log), log)
-    try:
-        until(process.is_ready, what="the worker is ready", within_s=READY_S)
-        yield log
-    finally:
-        process.kill()
 
 
 def test_it_may_have_a_page_in_the_console(
@@ -534,87 +447,3 @@ def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
 def handlers_of(module: str) -> dict[str, Handler]:
     found: dict[str, Handler] = import_module(module).HANDLERS
     return found
-
-
-def family_of(client: Client, document: str, chunks: list[str], **fields: int) -> list[str]:
-    """Hand a document in; return the ids of its chunks once all of them are created."""
-    payload = {"chunks": chunks, **fields}
-    client.submit(payload, id=document, machine="document")
-    views = client.dispatch.views
-    until(lambda: len(views.children(document)) == len(chunks), what="the chunks", within_s=READY_S)
-    return [str(one) for one in views.children(document)]
-
-
-def test_no_worker_starts_with_children_of_a_machine_that_is_missing(
-    project: Path, environment: dict[str, str]
-) -> None:
-    table = DOCUMENTS.replace(', "chunk": "documents:CHUNK"', "").replace('"document", "chunk"', "")
-    (project / "documents.py").write_text(table, "utf-8")
-    variables = {**environment_without_settings(), **environment}
-    started = subprocess.run(
-        [sys.executable, "-c", "import interlock.workers.main"],
-        cwd=project,
-        env=variables | {"INTERLOCK_SYSTEMS": "documents"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-
-    assert started.returncode == 1
-    assert "interlock: document: its chunks are of chunk, which is no machine" in started.stderr
-
-
-def test_a_document_is_joined_from_chunks_of_another_machine(
-    added: None, worker: Path, environment: dict[str, str]
-) -> None:
-    del added
-    client = Client(read_settings(environment), actor="ann")
-    chunks = [f"word{number} more" for number in range(200)]
-    chunks[7] = " "
-    ids = family_of(client, "doc-1", chunks, losses_max=2)
-    until(lambda: client.show("doc-1").state == "done", what="the join", within_s=READY_S)
-
-    data = client.show("doc-1").data
-    words = [text.split()[0] for text in chunks if text.strip()]
-    assert (data["tally"], data["lost"]) == ({"done": 199, "failed": 1}, [ids[7]])
-    assert data["summary"] == " ".join(words), "in the order of the list"
-    assert ids == [f"doc-1/2.{number}" for number in range(1, 201)]
-    # No sweep runs here: each message found its effect at once.
-    assert client.dispatch.rejected.counts() == {}
-    assert "rejected" not in worker.read_text("utf-8")
-
-
-def test_the_chunks_of_a_document_use_its_budget_to_the_end_and_never_more(
-    added: None, worker: Path, environment: dict[str, str]
-) -> None:
-    del added, worker
-    client = Client(read_settings(environment), actor="ann")
-    family_of(client, "doc-4", ["two words"] * 40, losses_max=100, tokens=41)
-    until(lambda: client.show("doc-4").state == "done", what="the join", within_s=READY_S)
-
-    # A chunk reserves 4 tokens and uses 2: the last that fits begins when 36 are used.
-    document = client.show("doc-4")
-    assert document.data["tally"] == {"done": 19, "failed": 21}
-    counters = document.counters
-    assert (counters["tree.tokens"], counters["reserved.tokens"]) == (38, 0)
-
-
-def test_a_document_that_is_cancelled_or_lost_leaves_no_chunk_at_work(
-    added: None, worker: Path, environment: dict[str, str]
-) -> None:
-    del added, worker
-    client = Client(read_settings(environment), actor="ann")
-    client.submit({"chunks": ["a", " ", *["b"] * 30]}, id="doc-2", machine="document")
-    client.submit({"chunks": ["c"] * 200}, id="doc-3", machine="document")
-    until(lambda: bool(client.dispatch.views.children("doc-3")), what="a chunk", within_s=READY_S)
-    client.cancel("doc-3")
-
-    def at_rest() -> bool:
-        views, documents = client.dispatch.views, ["doc-2", "doc-3"]
-        chunks = [str(chunk) for one in documents for chunk in views.children(one)]
-        family = views.records([*documents, *chunks]).values()
-        return all(one.state in ("done", "failed") and not one.entries for one in family)
-
-    until(at_rest, what="the end of both families", within_s=READY_S)
-    assert client.show("doc-2").data["lost"] == ["doc-2/2.2"]
-    assert [client.show(one).state for one in ("doc-2", "doc-3")] == ["failed", "failed"]
