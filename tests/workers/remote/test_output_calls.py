@@ -61,7 +61,7 @@ def between(published: Published, monkeypatch: pytest.MonkeyPatch) -> list[Calla
 
 @pytest.fixture
 def claim(interlock: Client) -> Claimed:
-    place = {"repo": "/work/paper", "worktree": "/trees/one@1"}
+    place = {"repo": "/home/ann/paper", "worktree": "/trees/one@1"}
     return claimed(interlock, "b/one", of_turn={**place, "host": "anvil"}).alive(host="anvil")
 
 
