@@ -82,6 +82,25 @@ def test_a_closed_workspace_goes_with_all_that_was_of_it(
     assert kept == ["1", "1", "data"]
 
 
+def test_a_run_of_a_closed_workspace_may_go_first_and_leaves_what_they_share(
+    world: World, dispatch: Dispatch
+) -> None:
+    begun(world)
+    move(world, "completed")
+    complete(world)
+    for record_id in (CODON, RUN):
+        settle(world, record_id)
+    close(world)
+    partition = partition_of(DATA)
+    later_ms = world.views.now_ms() + LATER_MS
+    for record_id, due_ms in ((DATA, later_ms), (CODON, later_ms), (RUN, 1)):
+        read(world.client, "ZADD", world.keys.ended(partition), due_ms, record_id)
+
+    assert prune.run(dispatch, partition) == Counter(pruned=1)
+
+    assert "family-log:data" in keys_left(world)
+
+
 def test_a_workspace_that_is_closed_too_early_leaves_nothing_either(
     world: World, dispatch: Dispatch
 ) -> None:
