@@ -74,6 +74,10 @@ def begin(running: Running) -> None:
     running.client.decide("one", "begin", {}, proposal=running.client.show("one").proposal)
 
 
+def end(running: Running) -> None:
+    running.client.cancel("one")
+
+
 def forget(running: Running) -> None:
     """Delete a record, as a prune does."""
     running.dispatch.client.delete(running.dispatch.keys.record("one"))
@@ -84,6 +88,7 @@ def forget(running: Running) -> None:
     [
         ("indexes", "poll_timers", begin, "moved on"),
         ("views", "record", begin, "moved on"),
+        ("views", "record", end, "moved on"),
         ("indexes", "poll_timers", forget, "gone"),
     ],
 )
@@ -101,7 +106,8 @@ def test_a_timer_whose_record_moves_on_fires_nothing(
     assert stalls.run(running.dispatch, partition_of("one")) == Counter({status: 1})
 
     if status == "moved on":
-        assert running.client.show("one").state == "awaiting_inference"
+        moved_to = "dismissed" if happens is end else "awaiting_inference"
+        assert running.client.show("one").state == moved_to
 
 
 def test_a_timer_that_is_not_due_yet_fires_nothing(running: Running) -> None:
@@ -113,6 +119,13 @@ def test_a_timer_that_is_not_due_yet_fires_nothing(running: Running) -> None:
     assert stalls.run(running.dispatch, partition_of("one")) == Counter(later=1)
 
     assert running.client.show("one").state == "proposed"
+
+
+def test_a_person_is_reminded_of_a_card(running: Running) -> None:
+    bring(running.client, "one", "awaiting_confirmation")
+    due(running.dispatch, cast(redis.Redis, running.dispatch.client), "one", "reminder")
+
+    assert stalls.run(running.dispatch, partition_of("one")) == Counter(reminded=1)
 
 
 def test_a_person_is_reminded_of_an_effect_that_is_quarantined(running: Running) -> None:
