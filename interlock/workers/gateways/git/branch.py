@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git.program import ANY_CODE
 from interlock.workers.gateways.git.refs import (
     HEADS,
     Ref,
@@ -29,6 +30,8 @@ PREFIX = "interlock/"
 MARKS = "refs/interlock/worktrees/"
 # Below it is the work of branches that were put away, by the rest of the branch's name.
 SAVED = "refs/interlock/saved/"
+# Below it are the other branches, the tags and the stash of the agents of a task's branch.
+KEPT = "refs/interlock/branches/"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MISSING = 128
 
@@ -199,7 +202,8 @@ def delete_branch(repository: Repository, branch: str, *, target: str, force: bo
     checked out, or is not merged.
     """
     with repository.locked() as held:
-        refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target)
+        names = (mark_ref(branch), HEADS + branch, HEADS + target, kept_of(branch))
+        refs = read_refs(held, *names)
         found = refs.get(HEADS + branch)
         if found is not None:
             _refuse_kept(found, branch, marks_among(refs).get(branch))
@@ -219,7 +223,8 @@ def put_away(repository: Repository, branch: str, *, target: str) -> str:
     """
     saved = saved_ref(branch)
     with repository.locked() as held:
-        refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target, saved)
+        names = (mark_ref(branch), HEADS + branch, HEADS + target, saved, kept_of(branch))
+        refs = read_refs(held, *names)
         found, earlier = refs.get(HEADS + branch), refs.get(saved)
         kept: list[tuple[str, ...]] = []
         if found is not None:
@@ -237,13 +242,21 @@ def saved_ref(branch: str) -> str:
     return SAVED + branch.removeprefix(PREFIX)
 
 
+def kept_of(branch: str) -> str:
+    """Return below which refs the other branches of the agents of a task's branch are kept."""
+    return f"{KEPT}{branch.removeprefix(PREFIX)}/"
+
+
 def _delete(
     repository: Repository,
     refs: Mapping[str, Ref],
     branch: str,
     before: Sequence[tuple[str, ...]] = (),
 ) -> None:
-    """Run the commands `before`, then delete a branch and its mark, if they are among the refs."""
+    """Run the commands `before`, then delete a branch and its mark, if they are among the refs.
+
+    Of the other branches of its agents, those are deleted that some other ref leads to.
+    """
     # Several transactions: in one, git could be killed when only the mark is deleted.
     transactions = [[command] for command in before]
     if branch_ref := refs.get(HEADS + branch):
@@ -252,6 +265,21 @@ def _delete(
         transactions.append([("delete", mark_ref(branch), "")])
     if transactions:
         update_refs(repository, *transactions, reason="interlock: deleted")
+    below = kept_of(branch)
+    needless = [
+        [("delete", name, ref.sha)]
+        for name, ref in refs.items()
+        if name.startswith(below) and _is_led_to(repository, ref.sha, outside=below)
+    ]
+    if needless:
+        update_refs(repository, *needless, reason="interlock: deleted")
+
+
+def _is_led_to(repository: Repository, commit: str, *, outside: str) -> bool:
+    """Whether a ref leads to a commit that is not below these names."""
+    other = ("--not", f"--exclude={outside}*", "--all")
+    found = repository.git.run("rev-list", "--max-count=1", commit, *other, allowed=ANY_CODE)
+    return found.exit_code == 0 and not found.output
 
 
 def _joined(repository: Repository, found: Ref, earlier: Ref | None) -> str:

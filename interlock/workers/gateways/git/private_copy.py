@@ -38,7 +38,7 @@ from interlock.workers.gateways.git.agent_files import (
     plain_files,
     replace_file,
 )
-from interlock.workers.gateways.git.branch import PREFIX
+from interlock.workers.gateways.git.branch import KEPT, kept_of
 from interlock.workers.gateways.git.copied_objects import (
     bring_large_files,
     bring_objects,
@@ -62,7 +62,6 @@ from interlock.workers.gateways.git.worktree import (
 from interlock.workers.processes.sandbox import Sandbox
 
 FOLDER = "interlock-copy"
-KEPT = "refs/interlock/branches/"
 STASH = "refs/stash"
 TAGS = "refs/tags/"
 # In git's folder of a worktree: the one that stands in its place in the sandbox. It is there as
@@ -313,7 +312,11 @@ def _make(repository: Repository, worktree: Worktree, copy: _Copy) -> None:
     git = new / "git"
     (git / "refs").mkdir(parents=True, mode=0o700)
     (git / "objects" / "info").mkdir(parents=True)
-    (git / "objects" / "info" / "alternates").write_text(f"../{_SHARED}/objects\n")
+    # Git-lfs understands whole paths only.
+    alternates = (Path(os.pardir), repository.common)
+    (git / "objects" / "info" / "alternates").write_bytes(
+        b"".join(os.fsencode(f"{folder / _SHARED}/objects\n") for folder in alternates)
+    )
     (git / "packed-refs").write_bytes(
         b"".join(os.fsencode(f"{sha} {name}\n") for name, sha in sorted(lines.items()))
     )
@@ -368,11 +371,6 @@ def _state(admin: Path) -> list[Any]:
 
 def _in_place(folder: Path, names: Iterable[str]) -> list[tuple[Path, Path]]:
     return [(folder / name, folder / name) for name in names]
-
-
-def kept_of(branch: str) -> str:
-    """Return below which refs the other branches of the agents of a task's branch are kept."""
-    return f"{KEPT}{branch.removeprefix(PREFIX)}/"
 
 
 def _branches(git: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 from contextlib import suppress
@@ -11,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.engine.work_sandbox import check_sandbox
-from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.branch import KEPT, delete_branch, head, put_away
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import BranchMerged, merge
-from interlock.workers.gateways.git.private_copy import FOLDER, KEPT, bring_in, sandbox_of
+from interlock.workers.gateways.git.private_copy import FOLDER, bring_in, sandbox_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.saved_work import save_work
 from interlock.workers.gateways.git.worktree import (
@@ -25,7 +26,7 @@ from interlock.workers.gateways.git.worktree import (
     remove_worktree,
 )
 from interlock.workers.processes.sandbox import Sandbox
-from tests.workers.gateways.git.scene import AGENT, a_branch, git, write
+from tests.workers.gateways.git.scene import AGENT, a_branch, assert_refused, commit, git, write
 
 AS_USER = 'git() { command git -c user.name=a -c user.email=a@x "$@"; }; set -e; '
 WHERE = "admin=$(git rev-parse --git-dir); common=$(git rev-parse --git-common-dir)"
@@ -246,6 +247,123 @@ def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
     runs(repository, tree, "git branch -qD side")
     bring_in(repository, tree)
     assert git(repository.root, "for-each-ref", f"{kept}/heads") == ""
+
+
+def test_a_branch_that_the_user_moves_or_deletes_meanwhile_is_not_the_agents(
+    repository: Repository, tree: Worktree
+) -> None:
+    git(repository.root, "branch", "old")
+    runs(repository, tree, "git branch -f moved-by-agent main~0; git branch mine")
+    later = commit(repository.root, "by the user", later="1")
+    git(repository.root, "branch", "-qD", "old")
+
+    bring_in(repository, tree)
+
+    kept = git(repository.root, "for-each-ref", "--format=%(refname:lstrip=5)", KEPT)
+    assert kept.split() == ["mine", "moved-by-agent"]
+    assert runs(repository, tree, "git rev-parse main") == later
+    assert runs(repository, tree, "git branch --list old") == ""
+    # What the agent itself does to a branch of the repository is kept, and the next copy has both.
+    runs(repository, tree, "git update-ref refs/heads/main HEAD")
+    bring_in(repository, tree)
+    assert runs(repository, tree, "git rev-parse main") == later
+
+
+def test_a_commit_on_a_branch_that_others_have_moved_is_kept(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "echo 1 > one; git add one; git commit -qm by-agent")
+    git(repository.root, "update-ref", f"refs/heads/{tree.branch}", "main^{commit}", tree.base)
+    other = commit(repository.root, "elsewhere", elsewhere="1")
+    git(repository.root, "update-ref", f"refs/heads/{tree.branch}", other)
+
+    bring_in(repository, tree)
+
+    assert head(repository, tree.branch) == other
+    ref = KEPT + f"t/heads/{tree.branch}"
+    assert git(repository.root, "log", "-1", "--format=%s", ref) == "by-agent"
+
+
+@pytest.mark.parametrize("is_put_away", [True, False])
+def test_of_a_closed_task_only_the_branches_stay_that_are_nowhere_else(
+    repository: Repository, tree: Worktree, *, is_put_away: bool
+) -> None:
+    runs(repository, tree, "git branch same; git tag v9; git switch -qc side")
+    runs(repository, tree, "git commit -q --allow-empty -m side; git switch -q -")
+    commits(repository, tree)
+    remove_worktree(repository, tree.folder, force=True)
+
+    if is_put_away:
+        put_away(repository, tree.branch, target="main")
+    else:
+        delete_branch(repository, tree.branch, target="main", force=True)
+
+    assert (
+        git(repository.root, "for-each-ref", "--format=%(refname)", KEPT) == f"{KEPT}t/heads/side"
+    )
+
+
+def test_objects_of_lfs_come_in_where_they_are_what_they_are_called(
+    repository: Repository, tree: Worktree
+) -> None:
+    """The agent finds those of the repository, and cannot change one."""
+    store = repository.common / "lfs" / "objects"
+    known, new = (hashlib.sha256(text).hexdigest() for text in (b"known\n", b"new\n"))
+    place(store, known).write_bytes(b"known\n")
+    git(repository.root, "lfs", "install", "--skip-repo")
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{known}\nsize 6\n"
+    false, short = "0" * 64, "1" * 64
+    script = (
+        f"printf '{pointer}' | git lfs smudge; echo '*.bin filter=lfs' > .gitattributes;"
+        f"echo new > new.bin; git add new.bin; {WHERE}; lfs=$common/lfs/objects;"
+        f"mkdir -p $lfs/{known[:2]}/{known[2:4]} $lfs/00/00 $lfs/11/11;"
+        f"rm -f $lfs/{known[:2]}/{known[2:4]}/{known};"
+        f"echo evil > $lfs/{known[:2]}/{known[2:4]}/{known}; echo evil > $lfs/00/00/{false};"
+        f"ln -s /etc/passwd $lfs/11/11/{short}"
+    )
+
+    seen = runs(repository, tree, script)
+    said = fails(repository, tree, f"{WHERE}; echo > $common/interlock-shared/lfs/objects/x")
+    commits(repository, tree)
+
+    assert seen == "known"
+    assert "Read-only file system" in said
+    assert {path.name: path.read_text() for path in store.rglob("*") if path.is_file()} == {
+        known: "known\n",
+        new: "new\n",
+    }
+
+
+def place(store: Path, oid: str) -> Path:
+    folder = store / oid[:2] / oid[2:4]
+    folder.mkdir(parents=True)
+    return folder / oid
+
+
+def test_what_cannot_be_read_of_a_copy_is_named_once(
+    repository: Repository, tree: Worktree
+) -> None:
+    """A repeat would find the same, so it is refused; the worktree stays with its files."""
+    runs(repository, tree, f"echo 1 > one; {WHERE}; mkdir -p $common/objects/pack")
+    runs(repository, tree, f"{WHERE}; echo evil > $common/objects/pack/pack-1.idx")
+
+    with pytest.raises(RefusedError) as refused:
+        save_work(repository, tree, message="saved", identity=AGENT)
+
+    assert_refused(Refusal.UNSAVED, refused.value, tree.folder, FOLDER)
+    assert (tree.folder / "one").read_text() == "1\n"
+
+
+def test_a_very_large_file_of_an_operation_is_not_read(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, f"{WHERE}; mkdir $admin/sequencer; truncate -s 4G $admin/sequencer/todo")
+
+    with pytest.raises(RefusedError) as refused:
+        save_work(repository, tree, message="saved", identity=AGENT)
+
+    assert_refused(Refusal.UNSAVED, refused.value, "sequencer/todo", "git has not written it")
+    assert tree.folder.is_dir()
 
 
 def test_commits_in_the_copy_of_a_worktree_that_somebody_has_deleted_come_to_the_branch(
