@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from interlock.kernel.blame import blamed
+from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.saved_results import SavedResult
@@ -32,7 +32,7 @@ def is_success(machine: Machine, record: Record) -> bool:
     return isinstance(stage, Terminal) and stage.is_success
 
 
-class UnclearError(RuntimeError):
+class UnclearError(PlacedError):
     """What may be done once was begun, and it is not known whether it was done."""
 
 
@@ -42,6 +42,7 @@ class StepWork:
     def __init__(self, work: Work, flow: Declared) -> None:
         self._work, self._flow = work, flow
         self._data = work.record.data  # as the step has got them
+        self._named: set[str] = set()  # the calls of this attempt
 
     @property
     def id(self) -> str:
@@ -121,6 +122,7 @@ class StepWork:
         name of its own. A result is JSON, and comes as JSON gives it back. If the worker is lost
         while the call is made, the call is made again.
         """
+        self._name(name)
         result: Result = self._work.saved(name, call, *arguments, **options)
         return result
 
@@ -133,6 +135,7 @@ class StepWork:
         **options: Given.kwargs,
     ) -> Result:
         """Do as `saved` does, with a call that is awaited."""
+        self._name(name)
         result: Result = await self._work.saved_async(name, call, *arguments, **options)
         return result
 
@@ -150,6 +153,7 @@ class StepWork:
         before the result is kept, a person is asked. A result that was kept is given back without a
         second call. What is no JSON is not kept.
         """
+        self._name(name)
         if (kept := self._begun(name)) is not None:
             return cast("Result", kept.value)
         with _unclear(name):
@@ -166,12 +170,22 @@ class StepWork:
         **options: Given.kwargs,
     ) -> Result:
         """Do as `once` does, with a call that is awaited."""
+        self._name(name)
         if (kept := await asyncio.to_thread(self._begun, name)) is not None:
             return cast("Result", kept.value)
         with _unclear(name):
             result = await call(*arguments, **options)
         await asyncio.to_thread(self._keep, name, result)
         return result
+
+    def _name(self, name: str) -> None:
+        """Refuse a second call of one name: it would get the result of the first."""
+        if name in self._named:
+            raise ValueError(
+                f"two calls of this step are named {name!r}: in a loop, give each call a name of "
+                f"its own, as f'{name}-{{number}}'"
+            )
+        self._named.add(name)
 
     def _begun(self, name: str) -> SavedResult | None:
         """Note that something begins, or return what came of it before."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from interlock import Data, Log, Workflow, days
+from interlock import Data, Log, Work, Workflow, days
 from interlock.kernel.errors import TableFunctionError
 from interlock.workers.engine import runner
 from interlock.workers.engine.card import Card
@@ -70,7 +70,14 @@ async def is_async_and_raises(r: Any) -> Done:
     raise LookupError(r.order)  # here: LookupError: o-1
 
 
+def gives_two_calls_one_name(r: Any, work: Work) -> Done:
+    for word in ("a", "b"):
+        r.order = work.saved("word", str.upper, word)  # here: ValueError: two calls
+    return "done"
+
+
 RAISE = (
+    gives_two_calls_one_name,
     raises,
     raises_inside_of_the_library,
     sets_a_wrong_value,

@@ -140,6 +140,36 @@ class Agent(Data):
     count: Sum[int] = 0
 
 
+class Box(Data):
+    grams: int = 0
+    boxes: list[Parcel] = []
+
+
+box = Workflow("box", Box, budget={"tokens": 3})  # arg-type
+
+
+@box.each("boxes", then="join", on_failur="skip")  # call-overload, call-overload, untyped-decorator
+def weigh(p: Parcel) -> None: ...
+
+
+@box.each("boxes", then="join")  # type-var
+def weigh_all(p: Parcel) -> str:
+    return ""
+
+
+@box.each("boxes", then="join", on_failure="skip")
+def lift(p: Parcel, work: Work) -> None:
+    work.reserve(tokens="many")  # arg-type
+    work.spend(3)  # call-arg
+
+
+@box.step
+def join(b: Box, work: Work) -> Literal["done"]:
+    b.grams = work.results(lift)[0].weight  # union-attr, assignment
+    b.grams = work.saved("model", bank, "r", "c")  # arg-type, assignment
+    return "finished"  # return-value
+
+
 agent = Workflow("agent", Agent)
 
 
