@@ -14,8 +14,10 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
+from interlock.kernel.store.subscriptions import Subscriber
 from interlock.workers.client import Client
 from interlock.workers.engine.effects.cascade import advance
+from interlock.workers.engine.effects.notification import fire_loss
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
@@ -242,3 +244,18 @@ def test_a_recheck_leaves_live_children(records: Records) -> None:
     assert records.recheck("p") == "settled"
     assert (records.show("p").state, records.show("p").version) == ("monitoring", before)
     assert records.keys_of("p", "cascade") == []
+
+
+def test_a_loss_is_fired_by_the_trigger_of_the_machine_that_waits() -> None:
+    fired: list[tuple[str, str]] = []
+    dispatch = SimpleNamespace(
+        lifecycle=SimpleNamespace(machine=MACHINES.__getitem__),
+        fire=lambda record_id, trigger, *_: fired.append((record_id, trigger)),
+    )
+    ended = Record(RecordId("t"), "thread", "dismissed", Version(3), thread())
+    work = SimpleNamespace(
+        record=ended, machine=MACHINES["thread"], key="t:3.0:abc", dispatch=dispatch
+    )
+
+    fire_loss(cast(Work, work), Subscriber(RecordId("g/one"), "dependencies:2", "job", 5))
+    assert fired == [("g/one", "dependency_lost")]
