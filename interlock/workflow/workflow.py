@@ -56,11 +56,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Workflow(Defined[D]):
     """The definition of one kind of record: its data, its states, and what is done in each.
 
-    `name` is what commands, pages and the API call it; `start`
-    is the state that it begins in, by default the one that no other leads to; after `expires`,
-    counted from its creation, it ends as `expired`, but never while a step is at work; `title` is
-    a line that names a record in lists, with fields of the data in braces; `zone` is the time zone
-    of times without an offset; `budget` is what a record and its children may use.
+    `name` is what commands, pages and the API call it; `start` is the state that it begins in, by
+    default the one that no other leads to; after `expires`, counted from its creation, it ends as
+    `expired`, but never while a step is at work; `title` is a line that names a record in lists,
+    with fields of the data in braces; `zone` is the time zone of times without an offset; `budget`
+    is what a record and its children may use.
 
     `ends` closes the definition and checks it. What is wrong raises WorkflowError.
     """

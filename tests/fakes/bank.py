@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,14 +23,15 @@ class Bank:
 
 
 @contextmanager
-def open_bank() -> Iterator[Bank]:
-    """Serve a bank until the end of the block."""
+def open_bank(*, pays_s: float = 0) -> Iterator[Bank]:
+    """Serve a bank until the end of the block. Each payment takes `pays_s`."""
     bank = Bank()
 
     class Desk(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             bank.paid[order["refund"]] += 1
+            time.sleep(pays_s)
             if order["refund"] in bank.silent:
                 bank.answers.wait()
                 self.close_connection = True
@@ -38,7 +40,8 @@ def open_bank() -> Iterator[Bank]:
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(text)
+            with suppress(BrokenPipeError):  # who asked has gone
+                self.wfile.write(text)
 
         def log_message(self, *words: Any) -> None:
             """Print nothing."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kombu.exceptions import OperationalError
 
+from interlock.kernel.machine import Machine
 from interlock.kernel.store.owed import OwedEffect
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.own_systems import added_systems
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
 from interlock.workers.terminal.screen import age, counted
@@ -37,6 +39,7 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
     }
     found = [
         *problems_of(dispatch, served, depths),
+        *_strangers_to_systems(dispatch, served),
         *(waits_of(dispatch) if served else ()),
         late_canary(dispatch),
         dispatch.quota.problem(),
@@ -81,6 +84,47 @@ def _served(dispatch: Dispatch) -> dict[str, set[str]]:
     inspect = dispatch.publisher.app.control.inspect(timeout=ANSWER_S)
     answers: Mapping[str, list[dict[str, Any]]] = inspect.active_queues() or {}
     return {node: {queue["name"] for queue in queues} for node, queues in answers.items()}
+
+
+def _strangers_to_systems(dispatch: Dispatch, served: Mapping[str, set[str]]) -> Iterator[str]:
+    if own := own_tasks(dispatch.machines):
+        yield from lacking_systems(_registered(dispatch, served), own)
+
+
+def _registered(dispatch: Dispatch, nodes: Iterable[str]) -> dict[str, set[str]]:
+    """Return the tasks that each of these workers knows."""
+    control = dispatch.publisher.app.control
+    answers: Mapping[str, list[str]] = (
+        control.inspect(destination=[*nodes], timeout=ANSWER_S).registered() or {}
+    )
+    return {node: {task.partition(" ")[0] for task in tasks} for node, tasks in answers.items()}
+
+
+def own_tasks(machines: Mapping[str, Machine]) -> dict[str, set[str]]:
+    """Return the tasks of the effects of each machine that INTERLOCK_SYSTEMS adds."""
+    added = (name for system in added_systems().values() for name in system.machines)
+    return {
+        name: {f"{name}.{effect}" for effect in machines[name].effects}
+        for name in added
+        if name in machines
+    }
+
+
+def lacking_systems(
+    registered: Mapping[str, set[str]], own: Mapping[str, set[str]]
+) -> Iterator[str]:
+    """Yield a sentence about each worker that does not know a machine of INTERLOCK_SYSTEMS.
+
+    An intake knows no effects, and needs none.
+    """
+    for node, tasks in sorted(registered.items()):
+        lacks = [name for name, wanted in own.items() if wanted - tasks]
+        if lacks and any(task.startswith("sweep.") for task in tasks):
+            yield (
+                f"{node} does not know {', '.join(lacks)}, which INTERLOCK_SYSTEMS adds here: it"
+                " does none of that work, and finds none of it that is lost; start it with the"
+                " same INTERLOCK_SYSTEMS, where the code is installed"
+            )
 
 
 def problems_of(

@@ -8,7 +8,7 @@ from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine import sweeper
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.attendance import problems_of, waits_of
+from interlock.workers.ops.attendance import lacking_systems, problems_of, waits_of
 from interlock.workers.systems import sweeps
 from tests.workers.threads.threads import bring, client_of
 
@@ -90,3 +90,17 @@ def test_work_that_failed_more_than_once_is_named(client: Client) -> None:
 
     assert problem.startswith("thread.inference of 1 record failed more than once")
     assert "`interlock history one` says why" in problem
+
+
+def test_a_worker_that_lacks_a_system_that_others_have_is_named() -> None:
+    own = {"refund": {"refund.check", "refund.pay"}}
+    registered = {
+        "whole@a": {"sweep.orphans", "thread.inference", "refund.check", "refund.pay"},
+        "half@b": {"sweep.orphans", "thread.inference", "refund.check"},
+        "intake@a": {"interlock.submit"},
+    }
+
+    [problem] = lacking_systems(registered, own)
+
+    assert problem.startswith("half@b does not know refund, which INTERLOCK_SYSTEMS adds here")
+    assert [*lacking_systems(registered, {})] == []
