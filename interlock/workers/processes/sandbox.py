@@ -126,7 +126,7 @@ class Sandbox:
             mounts[path] = _bound("--dev-bind-try" if is_device else "--bind-try", path)
         for how, pairs in (("--bind", self.placed), ("--ro-bind", self.shown)):
             mounts |= {target: (how, str(source), str(target)) for source, target in pairs}
-        for path in _real(self.read_only):
+        for path in sorted({*_real(self.read_only)} - {*hidden}):
             mounts[path] = _bound("--ro-bind-try", path)
         return mounts
 

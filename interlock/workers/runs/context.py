@@ -22,7 +22,12 @@ from interlock.workers.engine.work import Work
 from interlock.workers.engine.work_environment import trace_settings
 from interlock.workers.engine.work_sandbox import folder_sandbox
 from interlock.workers.files.private import write_private
-from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
+from interlock.workers.gateways.git.checkpoint_store import (
+    FOLDER,
+    STORE,
+    Checkpoint,
+    CheckpointStore,
+)
 from interlock.workers.processes.clock import clock
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.runs.paths import CodonPaths, RunPaths
@@ -86,8 +91,13 @@ class RunContext:
         return [self.plan.sentinel(name) for name in names]
 
     def sandbox(self) -> Sandbox | None:
-        """Return the sandbox of commands in the workspace. Raises SandboxError."""
-        return folder_sandbox(self.dispatch.settings, self.workspace)
+        """Return the sandbox of commands in the workspace. Raises SandboxError.
+
+        They can only read the checkpoints: by its settings that store could name programs for git.
+        """
+        sandbox, folder = folder_sandbox(self.dispatch.settings, self.workspace), self.workspace
+        kept = [folder / FOLDER, folder / FOLDER / STORE]
+        return sandbox and sandbox.with_more(read_only=kept)
 
     def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
         """Return a host for the sentinels of a codon; it has loaded none of them yet."""

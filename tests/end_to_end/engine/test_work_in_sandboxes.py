@@ -86,6 +86,7 @@ def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(
     tries = (
         f"cat {token} >> seen; git config core.fsmonitor evil; mv .git away;"
         "echo .. > .git/commondir; mkdir .git/modules .git/worktrees;"
+        "git --git-dir .interlock/checkpoints config core.fsmonitor evil; mv .interlock other;"
         "ln -s /evil .git/index; ln -s /evil .git/logs; true"
     )
     workspace.run_to_end(
@@ -103,6 +104,8 @@ def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(
     assert (workspace.folder / "made").read_text() == "done\n"
     assert (workspace.folder / "seen").read_text() == ""
     assert contents(workspace.folder / ".git") == git_files
+    assert "evil" not in (workspace.folder / ".interlock/checkpoints/config").read_text()
+    assert not (workspace.folder / "other").exists()
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

@@ -78,6 +78,16 @@ def test_a_part_of_a_writable_folder_can_be_kept_from_changes(place: Path) -> No
     assert "busy" in run(made, place, "mv fixed other").stderr
 
 
+def test_what_is_hidden_is_not_shown_as_a_part_that_can_be_read(place: Path) -> None:
+    (place / "home" / "store").mkdir(parents=True)
+    (place / "home" / "token").write_text(SECRET)
+    parts = [place / "home", place / "home" / "store"]
+    made = Sandbox(hidden=[place / "home"], writable=[place], read_only=parts)
+    assert sees(made, place, "ls home") == "store"
+    assert "Read-only" in run(made, place, "touch home/store/new").stderr
+    assert "busy" in run(made, place, "mv home other").stderr
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_hidden_files_and_folders_cannot_be_read(
     tmp_path: Path, place: Path, *, is_closed: bool

@@ -50,8 +50,8 @@ from interlock.workers.gateways.git.program import COMMAND_S, Git
 from interlock.workers.gateways.git.repository import Identity, as_message
 
 MAIN = "main"
-_FOLDER = ".interlock"
-_STORE = "checkpoints"
+FOLDER = ".interlock"
+STORE = "checkpoints"
 _SCRATCH = "scratch"
 _MEMORY = "hashes"
 _OBJECTS = "objects"
@@ -145,7 +145,7 @@ class CheckpointStore:
             problem = f"the workspace {root} is not a folder"
             raise RefusedError(Refusal.FOLDER_MISSING, problem, "make it, or name another")
         root = root.resolve()
-        store = root / _FOLDER / _STORE
+        store = root / FOLDER / STORE
         checkpoint_store = cls(
             root, store, Git(store, command_s, {**_ISOLATED, "GIT_DIR": str(store)})
         )
@@ -306,7 +306,7 @@ class CheckpointStore:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _locked(self) -> AbstractContextManager[Git]:
-        return self.git.locked(self.store.with_name(f"{_STORE}.lock"))
+        return self.git.locked(self.store.with_name(f"{STORE}.lock"))
 
     def _make(self) -> None:
         """Make the store under another name and rename it, so that no incomplete one is found."""
@@ -323,7 +323,7 @@ class CheckpointStore:
         with self._locked():
             if self.store.exists():
                 return
-            fresh = self.store.with_name(f"{_STORE}.new")
+            fresh = self.store.with_name(f"{STORE}.new")
             shutil.rmtree(fresh, ignore_errors=True)
             _make_repository(fresh)
             fresh.rename(self.store)
