@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from string import Formatter
-from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.blame import PlacedError
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
@@ -40,11 +37,12 @@ from interlock.workflow.parts import (
     WaitPart,
 )
 from interlock.workflow.place import SourceLine
-from interlock.workflow.sample import full_sample, sample
+from interlock.workflow.trials import check_function, check_text
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 LENGTH_MAX = timedelta(days=3650)
 EVERY = "a change of every workflow"
+QUEUES = frozenset({"intake", "sweeps"})
 # The processes of `interlock up`, beside which each pool has one.
 PROCESSES = frozenset({"api", "beat", "families", "flower", "intake", "store", "sweeps", "worker"})
 
@@ -93,7 +91,7 @@ def check(flow: Declared) -> None:
     except ValueError as refusal:
         raise flow.place.error(f"zone={refusal}") from None
     if flow.title:
-        _template(flow, flow.place, flow.title, "title")
+        check_text(flow, flow.place, flow.title, "title")
 
 
 def as_written(flow: Declared, defect: MachineDefectError) -> Exception:
@@ -136,7 +134,7 @@ def _budget(flow: Declared, budget: object) -> None:
             f"over={budget.over!r} is no state of {flow.name}: {', '.join(known)}"
         )
     bounds = OfData(flow).bounds()
-    _called(flow, flow.place, "the budget", lambda data: bounds(as_json(data)))
+    check_function(flow, flow.place, "the budget", lambda data: bounds(as_json(data)))
 
 
 def _state(flow: Declared, state: State) -> None:
@@ -169,8 +167,11 @@ def _step(step: StepPart) -> None:
     ):
         if step.name in names:
             raise step.place.error(f"{step.name} is the name of {whose}: rename the step")
-    if step.pool:
-        check_name(step.place, "pool", step.pool)
+    for kind, name in (("pool", step.pool), ("queue", step.queue)):
+        if name:
+            check_name(step.place, kind, name)
+    if step.queue in QUEUES:
+        raise step.place.error(f"queue={step.queue!r} is a queue of Interlock's: choose another")
     if step.pool in PROCESSES:
         raise step.place.error(f"pool={step.pool!r} is a process of Interlock's: choose another")
     _length(step.place, "timeout", step.timeout)
@@ -213,14 +214,14 @@ def _question(flow: Declared, question: QuestionPart) -> None:
         message = f"offered= names {strange[0]}, which is no choice of {question.name}: {known}"
         raise question.place.error(message)
     _length(question.place, "remind", question.remind)
-    _template(flow, question.place, question.text, f"the question of {question.name}")
+    check_text(flow, question.place, question.text, f"the question of {question.name}")
     for name, agrees in question.offered.items():
         if not callable(agrees):
             raise question.place.error(
                 f"offered= gives {name} {agrees!r}: write a function of the data, as in "
                 "`lambda r: r.cents < 100`"
             )
-        _called(flow, question.place, f"offered= of {name}", agrees)
+        check_function(flow, question.place, f"offered= of {name}", agrees)
 
 
 def _wait(flow: Declared, wait: WaitPart) -> None:
@@ -228,7 +229,7 @@ def _wait(flow: Declared, wait: WaitPart) -> None:
         raise wait.place.error(f"{wait.name}: until= says when and then= what follows; give both")
     if until := wait.until:
         zone = zone_named(flow.zone)
-        _called(flow, wait.place, "until=", lambda data: epoch_ms(until(data), zone))
+        check_function(flow, wait.place, "until=", lambda data: epoch_ms(until(data), zone))
     if not wait.calls and wait.until is None and wait.timeout is None:
         raise wait.place.error(f"{wait.name} waits for nothing: name a call, until= or timeout=")
     if wait.until is None and wait.timeout is None:
@@ -334,46 +335,6 @@ def _reach(flow: Declared) -> None:
             raise state.place.error(
                 f"no end can be reached from {name}: it would go round for ever"
             )
-
-
-def _template(flow: Declared, place: SourceLine, text: object, what: str) -> None:
-    if not isinstance(text, str):
-        raise place.error(f"{what} is {text!r}: write a text, with fields of the data in braces")
-    if not text.strip():
-        raise place.error(f"{what} is empty: write a text, with fields of the data in braces")
-    try:
-        named = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
-    except ValueError as problem:
-        raise place.error(f"{what} cannot be filled in: {problem}: {text!r}") from None
-    known = flow.data.model_fields
-    for field in named:
-        if re.split(r"[.\[]", field, maxsplit=1)[0] not in known:
-            fields = ", ".join(known)
-            message = (
-                f"{what} names {{{field}}}, which is no field of {flow.data.__name__}: {fields}"
-            )
-            raise place.error(message)
-    _called(
-        flow, place, what, lambda data: text.format(**{name: getattr(data, name) for name in known})
-    )
-
-
-def _called(flow: Declared, place: SourceLine, what: str, function: Callable[[Any], Any]) -> None:
-    """Refuse a function of the data that fails for every sample of them.
-
-    One that fails only for defaults, such as a None that a step replaces before, may be right.
-    """
-    samples = [one for one in (full_sample(flow.data), sample(flow.data)) if one is not None]
-    for value in samples:
-        try:
-            function(value)
-        except Exception as failure:  # noqa: BLE001 - a function of the user may raise anything
-            kind = "" if isinstance(failure, PlacedError) else f"{type(failure).__name__}: "
-            said = f"{what} fails for {value!r}: {kind}{failure}"
-        else:
-            return
-    if samples:
-        raise place.error(said)
 
 
 def _length(place: SourceLine, what: str, length: object) -> None:

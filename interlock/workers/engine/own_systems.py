@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the command line lists its commands without tables
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # The names of Celery tasks and queues begin with the name of a machine. These have another use.
-_TAKEN = frozenset({"sweep", "answers"})
+_TAKEN = frozenset({"answers", "intake", "sweep", "sweeps"})
 _ADDED: dict[str, System] = {}  # by the name in INTERLOCK_SYSTEMS
 ENTRY_POINTS = "interlock.systems"
 
