@@ -111,6 +111,8 @@ def _is_noted(account: Account, piece: Piece) -> bool:
     noted = takes(account.choice, "matter") and any(
         one.framed or is_heading(account.choice, one) for one in account.pieces
     )
+    if phrases.FORBIDS.match(piece.sentence.text):
+        return False
     return noted and not piece.framed and piece.role is not SentenceRole.WISH
 
 

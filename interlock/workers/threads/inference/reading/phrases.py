@@ -25,6 +25,10 @@ HARMLESS = re.compile(
     r"|\b(?:so that|so nobody|so no one|because|since|otherwise|in order)\b.*",
     re.IGNORECASE,
 )
+# "Do not write that down in the notes" is no heading of a note.
+FORBIDS = re.compile(
+    r"\W*(?:please )?(?:do not|don't|dont|never|no need|stop|avoid)\b", re.IGNORECASE
+)
 NEGATION = re.compile(
     r"\b(?:not|never|no longer|no need|no more|nobody|nothing|none|neither|cannot|without|instead"
     r"|rather than|unnecessary|needless|skip|stop|avoid|refrain|ignore|disregard|except|leave"

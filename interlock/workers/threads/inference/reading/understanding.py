@@ -30,7 +30,7 @@ from interlock.workers.threads.inference.reading.openings import verbs as first_
 from interlock.workers.threads.inference.reading.request import ReadRequest, read
 from interlock.workers.threads.inference.reading.values import Filled, fill
 from interlock.workers.threads.inference.reading.wishes import wishes
-from interlock.workers.threads.inference.reading.words import content, stem, words
+from interlock.workers.threads.inference.reading.words import stem, words
 
 NOT_UNDERSTOOD_MAX = 0.29
 # Even where nothing speaks against it, one request in so many means something else.
@@ -41,8 +41,6 @@ UNUSED_MAX, UNUSED_MORE, UNUSED_MIN = 0.5, 0.9, 0.3
 ASIDE, ASIDE_MIN = 0.97, 0.65
 # A part of a split is read as sure as that.
 PART_MIN = 0.6
-# A part with fewer words of a meaning does not say what it is about: "remind me".
-PART_WORDS_MIN = 2
 DECOMPOSE = "decompose"
 # A part with one of these cannot be understood without the others.
 _REFERS = re.compile(
@@ -188,7 +186,7 @@ def _split(
     decompose = question.choice(DECOMPOSE)
     if decompose is None or not parts[1:] or request.remarks:
         return None
-    if any(_REFERS.search(part) or len(content(part)) < PART_WORDS_MIN for part in parts):
+    if any(_REFERS.search(part) for part in parts):
         return None
     sure: list[float] = []
     for part in parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from interlock.workers.threads.inference.question import Choice
-from interlock.workers.threads.inference.reading import dates, frames
+from interlock.workers.threads.inference.reading import frames
 from interlock.workers.threads.inference.reading.account import Account
 from interlock.workers.threads.inference.reading.courtesy import bare
 from interlock.workers.threads.inference.reading.openings import opening, openings
@@ -129,7 +129,7 @@ def _says_something(account: Account, part: str) -> bool:
 
 def _is_for_another(own: Choice, text: str, catalog: Sequence[Choice]) -> bool:
     """Return whether a text has the trigger words or the verb of another capability."""
-    core = bare(dates.undated(text, None))[0]
+    core = bare(text)[0]
     verb = opening(core)
     return any(
         verb in openings(other.examples)

@@ -93,7 +93,17 @@ def test_words_that_change_nothing_are_no_value(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["Do not print it", "I do not know", "Why did it fail?", "Is the name to be Mr Silva?"]
+    "said",
+    [
+        "Do not print it",
+        "I do not know",
+        "Why did it fail?",
+        "Is the name to be Mr Silva?",
+        "Do not file tray/a.pdf",
+        "I already filed tray/a.pdf under plans",
+        "Was the dentist put on the calendar for Friday at 9:30?",
+        "Do not write that down in the notes",
+    ],
 )
 def test_words_that_are_no_order_are_no_value(said: str) -> None:
     assert proposed(about(RIGHT_BADGE, said))[0] == "clarification"

@@ -26,6 +26,7 @@ FLOOR = 0.6
 SATURDAY = "2026-03-14"
 LAWN = {"title": "Mow the lawn", "due": SATURDAY}
 IDA = {"text": "Ida calls at six"}
+PLANS = {"path": "tray/a.pdf", "folder": "plans"}
 GALA = {"title": "Gala", "start": "2026-03-13T19:00:00"}
 
 
@@ -152,6 +153,12 @@ def understood(title: str, text: str = "") -> Understanding:
         ("Might I have a badge made out to Lord Pole?", "", "print_badge", {"name": "Lord Pole"}),
         ("Could I have the gala in my calendar, Friday 7 pm?", "", "add_appointment", GALA),
         ("I need to write down that Ida calls at six", "", "append_note", IDA),
+        (
+            "I need to write down that Rosalind prefers calls after six",
+            "",
+            "append_note",
+            {"text": "Rosalind prefers calls after six"},
+        ),
         ("Mow the lawn on Saturday", "", "add_task", {"title": "Mow the lawn", "due": SATURDAY}),
         ("Errand for Saturday: mow the lawn", "", "add_task", LAWN),
         ("New in the notes, please: Ida calls at six", "", "append_note", IDA),
@@ -171,6 +178,8 @@ def understood(title: str, text: str = "") -> Understanding:
             "file_document",
             {"path": "tray/2026-04-30-a.pdf", "folder": "pay slips"},
         ),
+        ("Could tray/a.pdf be filed under plans?", "", "file_document", PLANS),
+        ("Hi, could you write down that Ida calls at six? Thanks a lot", "", "append_note", IDA),
         (
             "Put the minutes of the tenants' meeting into the archive",
             "tray/saw.txt",
@@ -321,6 +330,7 @@ def test_what_may_not_be_wanted_is_asked_about(
         ("Physio on Friday at noon for three weeks", "", "add_appointment", ("for three weeks",)),
         ("Add milk, then tea to my list", "", "add_task", ("then",)),
         ("File tray/a.pdf in the folder", "", "file_document", ("folder",)),
+        ("Don't forget: his wife is called Ines", "", "add_task", ("his", "wife")),
         ("Put tray/a.pdf to rest in the archive", "", "file_document", ("rest",)),
         ("Put 'buy milk' on Anna's list", "", "add_task", ("list",)),
         ("Add Anna to the meeting on Friday at 14:00", "", "add_appointment", ("Add",)),
