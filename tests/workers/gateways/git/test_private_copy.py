@@ -303,6 +303,31 @@ def test_of_a_closed_task_only_the_branches_stay_that_are_nowhere_else(
     )
 
 
+def test_what_the_user_has_checked_out_meanwhile_stays(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "git switch -qc side; echo 1 > one; git add one; git commit -qm side")
+    git(tree.folder, "checkout", "-q", "--detach", tree.base)
+    write(tree.folder, staged="1")
+    git(tree.folder, "add", "staged")
+
+    bring_in(repository, tree)
+
+    assert git(tree.folder, "rev-parse", "HEAD") == tree.base
+    assert "A  staged" in git(tree.folder, "status", "--porcelain").splitlines()
+
+
+@pytest.mark.parametrize("index", ["no index", "DIRC"])
+def test_an_index_that_git_cannot_read_is_made_anew(
+    repository: Repository, tree: Worktree, index: str
+) -> None:
+    runs(repository, tree, f"{WHERE}; printf '{index}' > $admin/index")
+
+    bring_in(repository, tree)
+
+    assert git(tree.folder, "status", "--porcelain") == ""
+
+
 def test_objects_of_lfs_come_in_where_they_are_what_they_are_called(
     repository: Repository, tree: Worktree
 ) -> None:
