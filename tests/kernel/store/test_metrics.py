@@ -139,6 +139,14 @@ def test_a_claim_is_counted_with_the_time_since_its_state_was_entered(world: Wor
     assert (found.lag["work"].sum_ms, sum(found.lag["work"].buckets)) == (700, 1)
 
 
+def test_only_an_effect_of_a_state_waits_since_the_state_began(world: World) -> None:
+    world.at("asking")
+    world.later(700)
+    world.claim("notify")
+
+    assert "notify" not in read(world).lag
+
+
 def test_a_fenced_commit_is_counted(world: World) -> None:
     world.at("working")
     late = world.claim("work")

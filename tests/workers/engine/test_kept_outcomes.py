@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
+from interlock.kernel.errors import TableFunctionError
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.codec import PAYLOAD_BYTES_MAX
+from interlock.workers.api.app import create_app
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.sweeps import stalls
@@ -35,7 +38,7 @@ WHY = f"KeyError: 'customer' ({__file__}, line {LINE})"
 
 @pytest.fixture
 def payments(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Payments:
-    found = Payments(settings_for(server.url, prefix), monkeypatch)
+    found = Payments(settings_for(server.url, prefix, INTERLOCK_AUTH="none"), monkeypatch)
     found.use(payment(update=broken))
     return found
 
@@ -284,3 +287,22 @@ def test_a_timer_that_a_function_of_the_table_prevents_is_in_the_log_once(
     dispatch.client.zadd(dispatch.keys.timers(partition), {"one:late": 0})
     stalls.run(payments.client.dispatch, partition)
     assert payments.client.show("one").state == "unclear"
+
+
+@pytest.mark.parametrize("function", ["initial_data", "title"])
+def test_a_submission_that_a_function_of_the_table_prevents_creates_nothing(
+    payments: Payments, function: str
+) -> None:
+    changes: dict[str, Any] = {function: broken}
+    payments.use(replace(payment(), **changes))
+    said = f"payment: {function if function != 'title' else 'the title'} raised {WHY}"
+
+    with pytest.raises(TableFunctionError) as refusal:
+        payments.submit()
+    body, headers = {"machine": "payment", "payload": {}}, {"Idempotency-Key": "one"}
+    with TestClient(create_app(payments.client), base_url="http://127.0.0.1") as http:
+        answer = http.post("/v1/records", json=body, headers=headers)
+
+    assert str(refusal.value) == said
+    assert (answer.status_code, answer.json()["detail"]) == (500, said)
+    assert not payments.client.page(machine="payment").rows

@@ -29,7 +29,7 @@ local is_last = ARGV[9] == '1'
 local member = id .. ':' .. suffix
 
 local entry = read_entry(record, suffix)
-if not entry or entry.token ~= token or entry.state == 'owed' then
+if not entry or entry.token ~= token then
   return {'lost'}
 end
 if entry.state == 'draining' then
