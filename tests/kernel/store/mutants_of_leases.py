@@ -170,7 +170,7 @@ LEASES = (
     Mutant(
         "only the holder releases",
         "release",
-        "entry.token ~= token or",
+        " or entry.token ~= token",
         "",
         claims.test_only_the_holder_can_release,
     ),
