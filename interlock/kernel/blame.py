@@ -5,8 +5,10 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
 
-from pydantic import ValidationError
+if TYPE_CHECKING:  # the help does without it
+    from pydantic import ValidationError
 
 OURS = f"{Path(__file__).parents[1]}/"
 OF_PYTHON = f"{sysconfig.get_path('stdlib')}/"
@@ -39,7 +41,7 @@ def with_own_line(failure: BaseException) -> str:
     if isinstance(failure, PlacedError):
         return str(failure)
     nearness, place = _place_in(failure)
-    said = _said(failure) if isinstance(failure, ValidationError) else str(failure)
+    said = _said(failure) if _is_of_a_model(failure) else str(failure)
     first, end, rest = f"{type(failure).__name__}: {said}".partition("\n")
     return f"{first} ({place}){end}{rest}" if nearness == OWN else f"{first}{end}{rest}"
 
@@ -53,9 +55,16 @@ def _place_in(failure: BaseException) -> tuple[int, str]:
     return _nearness(frame.filename), f"{frame.filename}, line {frame.lineno}"
 
 
+def _is_of_a_model(failure: BaseException) -> TypeGuard[ValidationError]:
+    """Whether an error says what does not fit a model."""
+    from pydantic import ValidationError  # noqa: PLC0415 - the help does without it
+
+    return isinstance(failure, ValidationError)
+
+
 def _said(failure: BaseException) -> str:
     """Return what an error says, in one line."""
-    if not isinstance(failure, ValidationError):
+    if not _is_of_a_model(failure):
         return " ".join(str(failure).split())
     errors = failure.errors(include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from interlock.kernel import families
 from interlock.kernel.errors import CallError
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.own_systems import added_systems, wrong
@@ -60,7 +59,9 @@ def check_families(machines: Mapping[str, Machine]) -> None:
 
     Raises SystemsError.
     """
-    if wrong_families := [*families.strangers(machines)]:
+    from interlock.kernel.families import strangers  # noqa: PLC0415 - the help does without tables
+
+    if wrong_families := [*strangers(machines)]:
         raise SystemsError("; ".join(wrong_families))
 
 
