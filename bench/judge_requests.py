@@ -1,4 +1,4 @@
-"""Measures what the embedded model does without a person, on sets of requests.
+"""Measures what the embedded model does without a person, on three sets of requests.
 
 Run it from the project: `python -m bench.judge_requests` prints the figures and each request that
 was done wrongly or asked about; with `--write` it draws the figures into docs/threads.md. A request
@@ -31,10 +31,11 @@ from interlock.workers.threads.inference.reading.meaning import meanings
 ROOT = Path(__file__).absolute().parent.parent
 PAGE = ROOT / "docs" / "threads.md"
 FOLDER = ROOT / "tests" / "workers" / "threads" / "inference"
-# The model was made on both.
+# The model was made on the first two, and not changed after it was measured on the last.
 SETS: Mapping[str, Path] = {
     "own": FOLDER / "own_requests.jsonl",
     "seen": FOLDER / "seen_requests.jsonl",
+    "held out": FOLDER / "held_out_requests.jsonl",
 }
 FLOOR = COMPOSITIONS[DEFAULT_COMPOSITION].inference_confidence_floor
 WRONG_MAX, ALONE_MIN = 0.01, 0.7
