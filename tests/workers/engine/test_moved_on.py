@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import pytest
 import redis
 
-from interlock.kernel.errors import StoreDownError
+from interlock.kernel.errors import StoreDownError, StoreError
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.clocks import Pass
 from interlock.kernel.store.leases import Lease
@@ -21,6 +23,7 @@ from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
+from tests.workers.engine.test_isolation import lose
 from tests.workers.engine.test_prune import of_one_partition
 from tests.workers.engine.test_sweeper import hurry
 from tests.workers.threads.threads import bring
@@ -180,6 +183,46 @@ def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_faile
     assert failure["detail"].startswith(f"{detail} ({__file__}, line ")
 
 
+@pytest.mark.parametrize(
+    ("is_lost", "more"),
+    [
+        (False, ""),
+        (True, ", during 1 of which its worker died; the last one: its worker was lost"),
+    ],
+)
+def test_an_effect_that_is_given_up_says_how_often_its_worker_died(
+    running: Running, *, is_lost: bool, more: str
+) -> None:
+    running.approved("jot")
+    if is_lost:
+        lose(running, "one")
+    use_up(running, "one")
+
+    assert orphans.run(running.dispatch, partition_of("one")) == Counter(exhausted=1)
+
+    detail = running.client.show("one").data["failure"]["detail"]
+    assert re.fullmatch(rf"given up after \d+ attempts{more}", detail)
+
+
+def test_an_effect_that_may_run_once_ends_with_its_worker_and_says_so(running: Running) -> None:
+    running.approved("jot_once")
+    running.dispatch.leases.claim(
+        running.entry("one").key("one"),
+        replace(running.dispatch.effect(THREAD.name, "execution"), lease_ms=1, grace_ms=0),
+        nonce="gone",
+        holder="gone",
+        schema=THREAD.schema,
+    )
+
+    def crashed() -> bool:
+        hurry(running, "one")
+        orphans.run(running.dispatch, partition_of("one"))
+        return running.client.show("one").state != "executing"
+
+    until(crashed, what="its crash is fired")
+    assert running.client.show("one").data["failure"]["code"] == "lost_worker"
+
+
 # --- a store that is away, and damaged entries -------------------------------------------------
 
 
@@ -213,6 +256,23 @@ def test_a_store_that_is_away_ends_the_sweep_at_once(
     with pytest.raises(StoreDownError):
         orphans.run(running.dispatch, partition_of(record_id))
     assert len(polls) == 1
+
+
+def test_a_store_that_goes_away_while_effects_are_polled_alone_ends_the_sweep(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[StoreError] = [StoreError("one is corrupt"), StoreDownError("away")]
+
+    def polled(*_: Any, **__: Any) -> Any:
+        raise answers.pop(0)
+
+    for record_id in of_one_partition(2):
+        running.client.submit(thread("jot"), machine="thread", id=record_id)
+        hurry(running, record_id)
+    monkeypatch.setattr(running.dispatch.indexes, "poll_effects", polled)
+
+    with pytest.raises(StoreDownError):
+        orphans.run(running.dispatch, partition_of(record_id))
 
 
 def test_the_sweep_notes_that_it_passes_all_partitions(running: Running) -> None:
