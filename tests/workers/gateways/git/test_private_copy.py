@@ -328,6 +328,34 @@ def test_an_index_that_git_cannot_read_is_made_anew(
     assert git(tree.folder, "status", "--porcelain") == ""
 
 
+def test_what_a_link_leads_to_is_not_shown_to_the_next_agent(
+    repository: Repository, tree: Worktree, outside: Outside
+) -> None:
+    """Interlock could read what is hidden from the agent."""
+    for name in ("MERGE_MSG", "index"):
+        runs(repository, tree, f"{WHERE}; rm -f $admin/{name}; ln -s {outside.file} $admin/{name}")
+        bring_in(repository, tree)
+        admin = admin_of(repository, tree.folder)
+        assert "untouched" not in "".join(
+            file.read_text(errors="replace") for file in admin.iterdir() if file.is_file()
+        )
+        assert runs(repository, tree, f"{WHERE}; grep -rl untouched $admin || true") == ""
+
+
+@pytest.mark.parametrize("target", ["{folder}", "/oldroot{folder}", "/newroot{folder}"])
+def test_no_link_of_an_agent_decides_where_its_next_sandbox_mounts(
+    repository: Repository, tree: Worktree, outside: Outside, target: str
+) -> None:
+    before, target = outside.seen(), target.format(folder=outside.folder)
+    # While it runs, its own mount cannot be moved, but the folder around it can.
+    trap = f"{WHERE}; mv $common/worktrees $common/away; ln -s {target} $common/worktrees"
+    runs(repository, tree, trap)
+
+    assert runs(repository, tree, "git rev-parse HEAD") == tree.base
+
+    assert outside.seen() == before
+
+
 def test_objects_of_lfs_come_in_where_they_are_what_they_are_called(
     repository: Repository, tree: Worktree
 ) -> None:
