@@ -24,14 +24,14 @@ from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.trace_context import start_traces
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 
 UNCOUNTED = "BENCH_UNCOUNTED"  # with this variable, the scripts count nothing for metrics
 STEPPED = Outcome(Trigger.STEPPED)
 MACHINES = {CHAIN.name: CHAIN, flow.name: flow.machine}
 
 
-def step(work: Work) -> Outcome:
+def step(work: EffectWork) -> Outcome:
     """Do nothing, successfully."""
     del work
     MARKS.body()

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from interlock.workers.engine.polling import WaitTimeoutError
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
-    from interlock.workers.engine.work import Outcome, OverBudgetError
-    from interlock.workers.engine.work import Work as EffectWork
+    from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
     from interlock.workers.gateways.capabilities.capability import (
         CapabilityError,
         Steps,
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from interlock.workflow.durations import days, hours, minutes, seconds
     from interlock.workflow.parts import Budget
     from interlock.workflow.place import WorkflowError
-    from interlock.workflow.work import StepWork as Work
+    from interlock.workflow.work import Work
     from interlock.workflow.workflow import Workflow
 
 __all__ = [
@@ -188,7 +187,7 @@ _MODULES = {
     "workers.engine.event_feed": ("FollowedEvent",),
     "workers.engine.polling": ("WaitTimeoutError",),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
-    "workers.engine.work": ("Outcome", "OverBudgetError"),
+    "workers.engine.work": ("EffectWork", "Outcome", "OverBudgetError"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
     "workers.jobs.client": ("Graphs",),
@@ -205,19 +204,14 @@ _MODULES = {
     "workflow.durations": ("days", "hours", "minutes", "seconds"),
     "workflow.parts": ("Budget",),
     "workflow.place": ("WorkflowError",),
+    "workflow.work": ("Work",),
     "workflow.workflow": ("Workflow",),
 }
-_PLACE_OF = {name: (module, name) for module, names in _MODULES.items() for name in names}
-# What has another name inside, where both are known.
-_PLACE_OF |= {
-    "EffectWork": ("workers.engine.work", "Work"),
-    "Work": ("workflow.work", "StepWork"),
-}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Return a public name. Raises AttributeError for any other."""
-    if name not in _PLACE_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, inner = _PLACE_OF[name]
-    return getattr(import_module(f"{__name__}.{module}"), inner)
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

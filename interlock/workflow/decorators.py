@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Protocol, TypeVar, overload
 
 from interlock.workflow.data import Data
-from interlock.workflow.work import StepWork
+from interlock.workflow.work import Work
 
 D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
@@ -24,7 +24,7 @@ class StepDecorator(Protocol[D]):
     @overload
     def __call__(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
     @overload
-    def __call__(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+    def __call__(self, function: Callable[[D, Work], R], /) -> Callable[[D, Work], R]: ...
 
 
 class CleanupDecorator(Protocol[D]):
@@ -33,7 +33,7 @@ class CleanupDecorator(Protocol[D]):
     @overload
     def __call__(self, function: Callable[[D], N], /) -> Callable[[D], N]: ...
     @overload
-    def __call__(self, function: Callable[[D, StepWork], N], /) -> Callable[[D, StepWork], N]: ...
+    def __call__(self, function: Callable[[D, Work], N], /) -> Callable[[D, Work], N]: ...
 
 
 class EachDecorator(Protocol):
@@ -42,7 +42,7 @@ class EachDecorator(Protocol):
     @overload
     def __call__(self, function: Callable[[M], N], /) -> Callable[[M], N]: ...
     @overload
-    def __call__(self, function: Callable[[M, StepWork], N], /) -> Callable[[M, StepWork], N]: ...
+    def __call__(self, function: Callable[[M, Work], N], /) -> Callable[[M, Work], N]: ...
 
 
 def ending_as(target: str, function: Callable[..., Any]) -> Callable[..., Any]:

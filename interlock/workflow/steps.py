@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.errors import KernelError
-from interlock.workers.engine.work import Handler, Outcome, OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, Handler, Outcome, OverBudgetError
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE
 from interlock.workflow.data import (
@@ -26,7 +26,7 @@ from interlock.workflow.data import (
 from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
 from interlock.workflow.parts import Cleanup, Declared, StepPart
-from interlock.workflow.work import StepWork, UnclearError, once_key
+from interlock.workflow.work import UnclearError, Work, once_key
 
 
 class StepResultError(PlacedError, UnusableResultError):
@@ -51,7 +51,7 @@ def handler_of(step: StepPart, flow: Declared) -> Handler:
 def cleanup_of(part: Cleanup, flow: Declared) -> Handler:
     """Return the handler of what is done after an end. It changes no data."""
 
-    def run(work: Work) -> None:
+    def run(work: EffectWork) -> None:
         result = part.function(*_arguments(work, flow, takes_work=part.takes_work))
         if inspect.iscoroutine(result):
             asyncio.run(result)
@@ -66,7 +66,7 @@ class _Running:
     step: StepPart
     flow: Declared
 
-    def run(self, work: Work) -> Outcome:
+    def run(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
         try:
             arguments = self._begin(work)
@@ -74,7 +74,7 @@ class _Running:
         except Exception as failure:  # noqa: BLE001 - whatever the function raises
             return self._failed(failure)
 
-    async def run_async(self, work: Work) -> Outcome:
+    async def run_async(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
         try:
             arguments = self._begin(work)
@@ -85,7 +85,7 @@ class _Running:
         except Exception as failure:  # noqa: BLE001 - as above
             return self._failed(failure)
 
-    def _begin(self, work: Work) -> tuple[Any, ...]:
+    def _begin(self, work: EffectWork) -> tuple[Any, ...]:
         for begun in work.record.data.get(ONCE, []):
             if work.results.find(once_key(begun)) is None:
                 raise UnclearError(f"{begun}: the worker that began it was lost")
@@ -123,6 +123,6 @@ class _Running:
         return Outcome(LOST, {"code": "unclear", "detail": why})
 
 
-def _arguments(work: Work, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:
+def _arguments(work: EffectWork, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:
     data = flow.data.model_validate(visible(work.record.data))
-    return (data, StepWork(work, flow)) if takes_work else (data,)
+    return (data, Work(work, flow)) if takes_work else (data,)

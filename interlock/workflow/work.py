@@ -14,7 +14,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.saved_results import SavedResult
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.system import Definition
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import Data
@@ -36,10 +36,10 @@ class UnclearError(PlacedError):
     """What may be done once was begun, and it is not known whether it was done."""
 
 
-class StepWork:
+class Work:
     """The work of one step, as its function may use it."""
 
-    def __init__(self, work: Work, flow: Declared) -> None:
+    def __init__(self, work: EffectWork, flow: Declared) -> None:
         self._work, self._flow = work, flow
         self._data = work.record.data  # as the step has got them
         self._named: set[str] = set()  # the calls of this attempt
@@ -88,7 +88,7 @@ class StepWork:
     @overload
     def results(self, each: Callable[[M], Any]) -> list[M | None]: ...
     @overload
-    def results(self, each: Callable[[M, StepWork], Any]) -> list[M | None]: ...
+    def results(self, each: Callable[[M, Work], Any]) -> list[M | None]: ...
     @overload
     def results(self, each: Definition[M]) -> list[M | None]: ...
 

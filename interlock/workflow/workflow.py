@@ -45,7 +45,7 @@ from interlock.workflow.signature import (
     targets_of,
     uses_once,
 )
-from interlock.workflow.work import StepWork
+from interlock.workflow.work import Work
 
 D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
@@ -96,7 +96,7 @@ class Workflow(Defined[D]):
     @overload
     def step(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
     @overload
-    def step(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+    def step(self, function: Callable[[D, Work], R], /) -> Callable[[D, Work], R]: ...
     @overload
     def step(
         self,

@@ -19,7 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.isolation import Isolation, Performed
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.verify import verify_all
 from interlock.workers.systems import handlers
@@ -72,7 +72,7 @@ class InThisProcess(Isolation):
         super().__init__()
         self.runner = runner
 
-    def perform(self, work: Work) -> Performed:
+    def perform(self, work: EffectWork) -> Performed:
         nonce = work.lease.token.partition("-")[2]
         handler = handlers()[f"{work.machine.name}.{work.lease.name}"]
         line = self.runner.perform(work.machine, work.lease.name, handler, work.key, nonce=nonce)
@@ -159,7 +159,7 @@ class InProcessWorker:
         assert verify_all(self.dispatch, None)["faults"] == []
 
 
-def done(work: Work) -> Outcome:
+def done(work: EffectWork) -> Outcome:
     """Complete a job's work without doing any."""
     del work
     return Outcome("agent_completed", {"summary": "done"})

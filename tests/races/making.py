@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 
 
-def make(work: Work) -> Outcome:
+def make(work: EffectWork) -> Outcome:
     """Make a part, unless it is weak."""
     return Outcome("break" if work.record.data["part"] == "weak" else "made")
 

@@ -20,7 +20,7 @@ from interlock.kernel.record import partition_of
 from interlock.kernel.store.scripts import read
 from interlock.kernel.store.subscriptions import PLACEHOLDER
 from interlock.workers.engine.sweeps import stalls
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
 from interlock.workers.jobs.client import Graphs, JobCommandError
@@ -199,7 +199,7 @@ def test_a_long_chain_of_waiting_jobs_is_no_cycle(
     assert waits_for(worker, chain[-1]) == {chain[-2]}
 
 
-def spent(work: Work) -> Outcome:
+def spent(work: EffectWork) -> Outcome:
     """Complete a job's work at a cost of one dollar."""
     del work
     return Outcome("agent_completed", {"summary": "done"}, {"spent": 1_000_000})
@@ -346,7 +346,7 @@ def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_wo
     seen: list[tuple[int, int]] = []
 
     async def slow(
-        work: Work, executor: Mapping[str, Any], role: str, folder: Path
+        work: EffectWork, executor: Mapping[str, Any], role: str, folder: Path
     ) -> AttemptResult:
         """Wait nearly as long as a job may be silent, first in the queue, then in each phase."""
         later(worker, WAITS_MS)
@@ -378,7 +378,7 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
         worker.perform(one, "cascade")
     both_looked = Barrier(2)
 
-    def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
+    def acquire_together(work: EffectWork, slots: Mapping[str, int]) -> list[str]:
         both_looked.wait(180)
         return acquire_slots(work, slots)
 
@@ -443,7 +443,7 @@ def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_car
     assert (tmp_path / "runs").read_text() == "\n\n"
 
 
-def stuck_in_b(work: Work) -> Outcome:
+def stuck_in_b(work: EffectWork) -> Outcome:
     """Complete the first phase, and be stuck in the second."""
     work.fire(Outcome("phase_completed", {"summary": "a is done"}))
     return Outcome("stuck", {"summary": "b cannot be done"})

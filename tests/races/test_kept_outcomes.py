@@ -12,7 +12,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import orphans
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races import in_process_worker
@@ -49,7 +49,7 @@ class Payer:
     def __init__(self) -> None:
         self.asked = self.paid = 0
 
-    def __call__(self, work: Work) -> Outcome:
+    def __call__(self, work: EffectWork) -> Outcome:
         work.saved("rate", self._ask)
         self.paid += 1
         return Outcome(Trigger.PAID, {"payment": f"p{self.paid}"})

@@ -145,10 +145,10 @@ PARCEL = Machine(
 ''',
     "parcels/effects.py": '''"""The effects of parcels."""
 
-from interlock import Outcome, Work
+from interlock import EffectWork, Outcome
 
 
-def packing(work: Work) -> Outcome:
+def packing(work: EffectWork) -> Outcome:
     """Put it into a box; there is none for the moon."""
     if work.record.data["to"] == "moon":
         raise LookupError("there is no box for the moon\\nnot even a small one")
@@ -156,7 +156,7 @@ def packing(work: Work) -> Outcome:
     return Outcome("packed")
 
 
-def shipping(work: Work) -> Outcome:
+def shipping(work: EffectWork) -> Outcome:
     """Bring it there."""
     return Outcome("brought")
 

@@ -8,8 +8,7 @@ import pytest
 
 from interlock import Because, Data, Inbox, Log, Refuse, Sum, Work, Workflow
 from interlock.kernel.errors import CallError, GuardRefusedError, StaleDecisionError
-from interlock.workers.engine.work import Outcome
-from interlock.workers.engine.work import Work as EffectWork
+from interlock.workers.engine.work import EffectWork, Outcome
 from tests.workflow.at_work import AtWork, Start
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 import pytest
 
 from interlock import Data, Work, Workflow
-from interlock.workers.engine.work import Outcome
-from interlock.workers.engine.work import Work as EffectWork
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workflow.changing import settled
 from interlock.workflow.names import BEGIN
 from tests.workflow.at_work import AtWork, Start

@@ -13,7 +13,7 @@ from interlock.kernel.errors import (
     UnknownTriggerError,
 )
 from interlock.kernel.store.leases import Refused
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 # Claims that are refused for now: a sweep publishes the effect again.
 REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
@@ -43,7 +43,7 @@ class EffectNotOwedError(Exception):
     """No record owes the effect any more, or an earlier message has reported its end."""
 
 
-def may_pass(work: Work, refusal: Exception) -> bool:
+def may_pass(work: EffectWork, refusal: Exception) -> bool:
     """Whether a handler that works its outcome out anew may have another one, which is taken."""
     if isinstance(refusal, IllegalTransitionError):
         return work.lease.kind is not Kind.STATE

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.bound_process import end_bound, has_ended, start_bound
 
 MODULE = "interlock.workers.alone"
@@ -53,7 +53,7 @@ class Performed:
         file.write_text(json.dumps(asdict(self)))
 
 
-def is_suspect(work: Work) -> bool:
+def is_suspect(work: EffectWork) -> bool:
     """Whether a worker died that was at work on this effect, so that it is to be tried alone.
 
     Each such loss gave it one attempt more (poll.lua). A quick effect runs no code of others.
@@ -68,7 +68,7 @@ class Isolation:
     def __init__(self) -> None:
         self._room = threading.BoundedSemaphore(PROCESSES_MAX)
 
-    def perform(self, work: Work) -> Performed:
+    def perform(self, work: EffectWork) -> Performed:
         """Let another process perform a claimed effect, under the lease of this one.
 
         Raises CancelledError if it was stopped, ProcessDiedError, or OSError if none can start.
@@ -96,7 +96,7 @@ class Isolation:
         )
 
     @contextmanager
-    def _place(self, work: Work) -> Iterator[None]:
+    def _place(self, work: EffectWork) -> Iterator[None]:
         while not self._room.acquire(timeout=POLL_S):
             work.raise_if_stopped()
         try:
@@ -115,13 +115,13 @@ def how_it_ended(code: int) -> str:
     return f"that process was killed by {ended_by.name}{CAUSES.get(ended_by, '')}"
 
 
-def _command(work: Work, answer: Path) -> list[str]:
+def _command(work: EffectWork, answer: Path) -> list[str]:
     nonce = work.lease.token.partition("-")[2]
     about = (work.machine.name, work.lease.name, work.key, nonce, str(answer))
     return [sys.executable, "-m", MODULE, *about]
 
 
-def _wait(process: subprocess.Popen[bytes], work: Work) -> None:
+def _wait(process: subprocess.Popen[bytes], work: EffectWork) -> None:
     """Wait for the end of a process. It gets the orders of its lease itself, and some time then."""
     while not has_ended(process, within_s=POLL_S):
         if work.giving_back.is_set():

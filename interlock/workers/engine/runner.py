@@ -48,7 +48,7 @@ from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
-from interlock.workers.engine.work import Handler, InUseError, ObstacleError, Outcome, Work
+from interlock.workers.engine.work import EffectWork, Handler, InUseError, ObstacleError, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.processes.clock import clock
 from interlock.workers.redaction import hide_secrets
@@ -78,7 +78,7 @@ class Runner:
         self._ending = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
-        self._working: set[Work] = set()
+        self._working: set[EffectWork] = set()
         self.isolation = Isolation()
 
     def perform(
@@ -114,7 +114,7 @@ class Runner:
             raise self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
             raise not_claimed(lease)
-        work = Work(self.dispatch, self.resources, lease, asked_at=asked_at)
+        work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
         self._working.add(work)
         try:
             with self.heartbeat.holding(work.held):
@@ -177,7 +177,7 @@ class Runner:
             if work.restartable:
                 work.give_back()
 
-    def _act_alone(self, work: Work) -> str:
+    def _act_alone(self, work: EffectWork) -> str:
         try:
             performed = self.isolation.perform(work)
         except CancelledError as end:
@@ -189,7 +189,7 @@ class Runner:
                 raise error(performed.line)
         return performed.line
 
-    def _act(self, work: Work, handler: Handler) -> str:
+    def _act(self, work: EffectWork, handler: Handler) -> str:
         try:
             outcome = work.kept_outcome or self._run(work, handler)
         except (asyncio.CancelledError, CancelledError) as end:
@@ -212,7 +212,7 @@ class Runner:
             return self._settle(work, "settled")
         return self._fire(work, outcome)
 
-    def _run(self, work: Work, handler: Handler) -> Outcome | None:
+    def _run(self, work: EffectWork, handler: Handler) -> Outcome | None:
         if not inspect.iscoroutinefunction(handler):
             quick = work.machine.effects[work.lease.name].quick
             with nullcontext() if quick else self.affinity.wide():
@@ -223,7 +223,7 @@ class Runner:
         )
         return self._checked(work, future.result())
 
-    def _checked(self, work: Work, outcome: Any) -> Outcome | None:
+    def _checked(self, work: EffectWork, outcome: Any) -> Outcome | None:
         if outcome is None or isinstance(outcome, Outcome):
             return outcome
         task = f"{work.machine.name}.{work.lease.name}"
@@ -232,7 +232,7 @@ class Runner:
         )
 
     async def _cancellable(
-        self, work: Work, action: Coroutine[Any, Any, Outcome | None]
+        self, work: EffectWork, action: Coroutine[Any, Any, Outcome | None]
     ) -> Outcome | None:
         task = asyncio.ensure_future(action)
         loop = asyncio.get_running_loop()
@@ -244,7 +244,7 @@ class Runner:
         work.call_on_order(cancel_if_stopped)
         return await task
 
-    def _fire(self, work: Work, outcome: Outcome) -> str:
+    def _fire(self, work: EffectWork, outcome: Outcome) -> str:
         entered, stage = work.record.entered, work.machine.stage(work.record.state)
         try:
             record = work.fire_or_settle(outcome)
@@ -271,7 +271,7 @@ class Runner:
             raise EffectFailedError(f"{line}{reason}"[:DETAIL_MAX])
         return line
 
-    def _keep(self, work: Work, outcome: Outcome, refusal: Exception) -> str:
+    def _keep(self, work: EffectWork, outcome: Outcome, refusal: Exception) -> str:
         """Keep an outcome that cannot be committed, so that the handler is not called again."""
         try:
             if work.lease.outcome is None:
@@ -286,7 +286,7 @@ class Runner:
         why = f"its outcome {outcome.trigger} is kept, and only committed again: {said}"
         return self._retry_later(work, OutcomeKeptError(why))
 
-    def _settle(self, work: Work, line: str) -> str:
+    def _settle(self, work: EffectWork, line: str) -> str:
         try:
             status = work.settle()
         except StoreError as refusal:
@@ -297,7 +297,7 @@ class Runner:
             return self._retry_later(work, nothing, is_last=True)
         return line
 
-    def _stop(self, work: Work, end: BaseException) -> str:
+    def _stop(self, work: EffectWork, end: BaseException) -> str:
         orders = (work.stopped, work.giving_back, work.lost, self._ending)
         if not any(order.is_set() for order in orders):
             # The handler cancelled something of its own: that has failed, unless the lease is lost.
@@ -315,7 +315,7 @@ class Runner:
             raise Ignore("lost to another process")
         raise EffectRetriedError(f"released at shutdown: {status}")
 
-    def _wait_for_others(self, work: Work, refusal: InUseError | HeldError) -> str:
+    def _wait_for_others(self, work: EffectWork, refusal: InUseError | HeldError) -> str:
         """Give an effect back until others have freed what it, or its outcome, needs."""
         needs: tuple[str, ...] = ()
         if isinstance(refusal, InUseError):
@@ -334,7 +334,9 @@ class Runner:
             raise Ignore(f"{status} while it was to wait: {refusal}") from refusal
         raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
-    def _retry_later(self, work: Work, failure: BaseException, *, is_last: bool = False) -> str:
+    def _retry_later(
+        self, work: EffectWork, failure: BaseException, *, is_last: bool = False
+    ) -> str:
         # What a person is asked is a sentence of its own, and so is what Interlock itself found.
         is_sentence = isinstance(failure, ObstacleError | UnusableResultError | OutcomeKeptError)
         failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)

@@ -112,7 +112,7 @@ class Flag:
         return self._set
 
 
-class Work:
+class EffectWork:
     """An effect under its lease. `key` is the same in every attempt, the token differs in each."""
 
     def __init__(
@@ -394,4 +394,4 @@ class Work:
         )
 
 
-Handler = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]
+Handler = Callable[[EffectWork], Awaitable[Outcome | None]] | Callable[[EffectWork], Outcome | None]

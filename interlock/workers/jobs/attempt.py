@@ -19,7 +19,7 @@ from interlock.kernel.amounts import MICRO
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.tracing import traced_tool
-from interlock.workers.engine.work import Outcome, OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
@@ -78,7 +78,7 @@ class LimitReachedError(Exception):
 
 
 async def run_attempt(
-    work: Work, executor: Mapping[str, Any], role: str, folder: Path
+    work: EffectWork, executor: Mapping[str, Any], role: str, folder: Path
 ) -> AttemptResult:
     """Run a job's worker or reviewer once. Raises LimitReachedError before anything is spent."""
     await asyncio.to_thread(check_limits, work, role)
@@ -97,7 +97,7 @@ async def run_attempt(
     return await _run_model(work, executor["model"], role, folder, brief)
 
 
-def check_limits(work: Work, role: str) -> None:
+def check_limits(work: EffectWork, role: str) -> None:
     """Check the limits again before an attempt, and start its timers. Raises LimitReachedError.
 
     Since the job was scheduled it may have been paused, or have finished a phase. The time limit
@@ -117,7 +117,7 @@ def check_limits(work: Work, role: str) -> None:
     work.dispatch.note(record, note, op_id=uuid4().hex, warrant=work.warrant)
 
 
-def reserve(work: Work, estimate_micro: int) -> None:
+def reserve(work: EffectWork, estimate_micro: int) -> None:
     """Reserve what an attempt may cost. Raises LimitReachedError with the tightest limit."""
     try:
         work.reserve(spent=estimate_micro)
@@ -127,7 +127,7 @@ def reserve(work: Work, estimate_micro: int) -> None:
         raise LimitReachedError(tightest) from refused
 
 
-def stop_or_halt(work: Work, refused: LimitReachedError) -> Outcome:
+def stop_or_halt(work: EffectWork, refused: LimitReachedError) -> Outcome:
     """Return the outcome for a job at a limit; at a limit of its graph, halt the graph instead."""
     graph, usage = graph_of(work.dispatch, work.record), refused.usage
     if usage.owner != GRAPH or graph is None:
@@ -143,12 +143,12 @@ def elapsed_ms(began: float) -> int:
     return max(1, round((time.monotonic() - began) * 1_000))
 
 
-def book_stopped_time(work: Work, began: float) -> None:
+def book_stopped_time(work: EffectWork, began: float) -> None:
     """Book the time of an attempt that was stopped, because that time was used as well."""
     work.spend(time_ms=elapsed_ms(began))
 
 
-def _limits_of_spending(work: Work) -> list[LimitUsage]:
+def _limits_of_spending(work: EffectWork) -> list[LimitUsage]:
     """Return the usage of money and time by now. Runs are counted when they are scheduled."""
     record = work.dispatch.views.record(work.record.id)
     found = usages_of_job(record, graph_of(work.dispatch, record))
@@ -160,7 +160,7 @@ def _reply_model(role: str) -> type[WorkerReply]:
 
 
 async def _run_command(
-    work: Work, command: str, role: str, folder: Path, brief: Mapping[str, Any]
+    work: EffectWork, command: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     run = CommandRun(work, role, folder)
     await asyncio.to_thread(write_brief, run.run_folder, brief)
@@ -191,7 +191,7 @@ async def _run_command(
     return AttemptResult(model(action=action, summary=how), {})
 
 
-def _book_late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
+def _book_late_cost(work: EffectWork, model: type[WorkerReply], file: Path) -> None:
     """Book the cost in the reply of a command that was stopped before it replied."""
     with suppress(ReplyError):
         reply = read_reply(model, file)
@@ -199,7 +199,9 @@ def _book_late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
             work.spend(**_deltas_of_reply(reply))
 
 
-async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) -> AttemptResult:
+async def _run_capability(
+    work: EffectWork, executor: Mapping[str, Any], role: str
+) -> AttemptResult:
     model, registry = _reply_model(role), work.resources.get(open_registry)
     name, parameters = executor["capability"], executor["parameters"]
     try:
@@ -236,7 +238,7 @@ async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) ->
             return _result_of_value(model, succeeded.value)
 
 
-def _book_late_result(work: Work, role: str, result: object) -> None:
+def _book_late_result(work: EffectWork, role: str, result: object) -> None:
     """Note the result of a capability that was to be stopped, and book the cost that it reports."""
     if not isinstance(result, Succeeded):
         return
@@ -260,7 +262,7 @@ def _result_of_value(model: type[WorkerReply], value: object) -> AttemptResult:
 
 
 async def _run_model(
-    work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
+    work: EffectWork, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     shape = _reply_model(role)
     model = work.resources.get(open_job_model)

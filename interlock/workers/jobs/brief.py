@@ -11,7 +11,7 @@ from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.jobs.evidence import kept_file
 from interlock.workers.jobs.manifest import job_folder
@@ -21,7 +21,7 @@ REPLY_FILE = "reply.json"
 TEXT_FIELDS = ("description", "objective", "details", "acceptance", "guidance")
 
 
-def make_job_folder(work: Work) -> Path:
+def make_job_folder(work: EffectWork) -> Path:
     """Return the directory in which a job keeps its files; create it if it is missing."""
     folder = job_folder(work.dispatch, work.record)
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.record import root_of
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.engine.work_sandbox import open_sandbox
 from interlock.workers.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.workers.jobs.reply import open_plain_file
@@ -40,7 +40,7 @@ SIGNS_PER_SILENCE = 20
 class CommandRun:
     """One run of a command, with a folder of its own for its brief, reply and output."""
 
-    def __init__(self, work: Work, role: str, folder: Path) -> None:
+    def __init__(self, work: EffectWork, role: str, folder: Path) -> None:
         self.work, self.role, self.folder = work, role, folder
         data = work.record.data
         name = f"{data['runs']:03d}-{phase_of(data)}-{role}"

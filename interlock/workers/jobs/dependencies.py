@@ -11,14 +11,14 @@ from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.specs.dependencies import starved_by
 
 CYCLE = "cycle"
 CYCLE_LENGTH_MAX = 100
 
 
-def dependencies_to_count(work: Work, countdown: str) -> list[str]:
+def dependencies_to_count(work: EffectWork, countdown: str) -> list[str]:
     """Return the dependencies for a new countdown: those that the one before still counts, or all.
 
     A dependency that has left an earlier countdown has been reported, and may be deleted by now.
@@ -33,7 +33,7 @@ def dependencies_to_count(work: Work, countdown: str) -> list[str]:
     return dependencies
 
 
-def report_lost(work: Work, dependency: str, ended: str) -> None:
+def report_lost(work: EffectWork, dependency: str, ended: str) -> None:
     """Fire that a dependency is lost, unless an earlier attempt or a notification did so."""
     payload: Mapping[str, Any] = {"dependency": dependency, "state": ended}
     if not work.machine.explain(work.record, Trigger.DEPENDENCY_LOST, payload).target:
@@ -45,7 +45,7 @@ def report_lost(work: Work, dependency: str, ended: str) -> None:
         work.record = work.dispatch.views.record(work.record.id)
 
 
-def recount(work: Work) -> Outcome | None:
+def recount(work: EffectWork) -> Outcome | None:
     """Check each dependency that is still counted, in case a notification was lost."""
     dispatch, record = work.dispatch, work.record
     begun = countdowns_begun(work.machine, dispatch.views.history(record.id))
@@ -84,7 +84,7 @@ def end_state(dispatch: Dispatch, record_id: str) -> str:
     return record.state if isinstance(stage, Terminal) else ""
 
 
-def dependencies_in_cycle(work: Work, left: set[str]) -> list[str]:
+def dependencies_in_cycle(work: EffectWork, left: set[str]) -> list[str]:
     """Return the dependencies of a job that depend on the job themselves, so that none can start.
 
     The clients refuse cycles; drafts that were activated by their cards may still form one.

@@ -12,7 +12,7 @@ from interlock.kernel.errors import CallError, OpIdReusedError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 JOB, GRAPH = "job", "graph"
 HALTED = "halted"
@@ -76,7 +76,7 @@ def time_left_ms(found: list[LimitUsage]) -> int | None:
     return max(1, int(min(left) * 1_000)) if left else None
 
 
-def note_warnings(work: Work, found: list[LimitUsage]) -> None:
+def note_warnings(work: EffectWork, found: list[LimitUsage]) -> None:
     """Write a note to the job's log, once for each limit of which most is used."""
     for usage in found:
         if usage.warns:
@@ -87,7 +87,7 @@ def note_warnings(work: Work, found: list[LimitUsage]) -> None:
                 work.dispatch.note(work.record, note, op_id=op_id)
 
 
-def is_halted(work: Work, graph: Record, found: list[LimitUsage]) -> bool:
+def is_halted(work: EffectWork, graph: Record, found: list[LimitUsage]) -> bool:
     """Whether a graph starts no jobs now; halt the graph if one of its limits is reached."""
     if graph.state == HALTED:
         return True
@@ -97,7 +97,7 @@ def is_halted(work: Work, graph: Record, found: list[LimitUsage]) -> bool:
     return reached is not None
 
 
-def halt_graph(work: Work, graph: Record, reached: LimitUsage) -> None:
+def halt_graph(work: EffectWork, graph: Record, reached: LimitUsage) -> None:
     """Halt a graph: its steward is asked once, and not once for each of its jobs."""
     call = Call(
         cause=Cause(work.lease.name, f"seen by {work.record.id}"),

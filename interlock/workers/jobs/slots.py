@@ -9,7 +9,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 GRAPH, QUEUE = "graph", "queue"
 
@@ -33,7 +33,7 @@ def needed_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[
     return found
 
 
-def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
+def acquire_slots(work: EffectWork, slots: Mapping[str, int]) -> list[str]:
     """Acquire all these slots for a job, or none of them; return the first that is not free.
 
     The job then waits in the queue for that slot alone. If it held another one meanwhile, nobody
@@ -48,7 +48,7 @@ def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
     return []
 
 
-def release_slots(work: Work, slots: Mapping[str, int]) -> None:
+def release_slots(work: EffectWork, slots: Mapping[str, int]) -> None:
     """Release slots, or leave their queues, and wake the jobs that get them."""
     for name, limit in slots.items():
         wake(work, name, limit, work.dispatch.slots.release(name, work.record.id, limit))
@@ -61,7 +61,7 @@ def possible_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dic
     return {**dict.fromkeys(names, 0), **needed_slots(dispatch, job, graph)}
 
 
-def wake(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
+def wake(work: EffectWork, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
     """Wake jobs that were offered a slot; pass on an offer that a job cannot use."""
     left = deque(jobs)
     while left:

@@ -18,7 +18,7 @@ from interlock.workers.config import PREFIX, as_variable
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import read_initial_lease
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.engine.work_environment import trace_settings
 from interlock.workers.engine.work_sandbox import folder_sandbox
 from interlock.workers.files.private import write_private
@@ -42,7 +42,7 @@ from interlock.workers.runs.sequence import NextCodon
 class RunContext:
     """One run while its supervisor executes it. `work` holds the run's lease."""
 
-    work: Work
+    work: EffectWork
     dispatch: Dispatch
     heartbeat: Heartbeat
     plan: RunPlan
@@ -63,7 +63,7 @@ class RunContext:
         self.tip = taken.sha
         return taken
 
-    def create_codon(self, start: NextCodon, paths: CodonPaths) -> Work:
+    def create_codon(self, start: NextCodon, paths: CodonPaths) -> EffectWork:
         """Create the record of an execution, and return the work that holds its lease.
 
         Raises HeldError while another codon of the workspace is executed, and FencedError.
@@ -84,7 +84,7 @@ class RunContext:
             lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
         )
         write_private(paths.lease_key, lease.key)
-        return Work(self.dispatch, self.work.resources, lease, asked_at=asked_at)
+        return EffectWork(self.dispatch, self.work.resources, lease, asked_at=asked_at)
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
         """Return sentinels of the plan by their ids."""

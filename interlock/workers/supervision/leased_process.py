@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
     WATCHDOG_LOST,
@@ -61,7 +61,7 @@ class LeasedProcess:
     def __init__(
         self,
         command: Command,
-        leases: Callable[[], Iterable[Work]],
+        leases: Callable[[], Iterable[EffectWork]],
         *,
         work_folder: Path | None,
     ) -> None:

@@ -28,7 +28,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.launch import LaunchSpec, take_over_and_supervise
 
@@ -87,7 +87,7 @@ class Supervisor(ABC):
     def run(self) -> None:
         """Supervise to the end, and fire the outcome."""
 
-    def adopt(self, machine: str, effect: Effect, key: str, token: str) -> Work:
+    def adopt(self, machine: str, effect: Effect, key: str, token: str) -> EffectWork:
         """Take a lease over. Raises FencedError if its token is not valid any more."""
         asked_at = clock()
         lease = self.dispatch.leases.adopt(
@@ -98,7 +98,7 @@ class Supervisor(ABC):
             holder=f"{self.dispatch.holder}:{os.getpid()}",
         )
         self._adopted.append(lease)
-        return Work(self.dispatch, self.resources, lease, asked_at=asked_at)
+        return EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
 
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:

@@ -18,7 +18,7 @@ from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task.lost import runs_once
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.engine.work_sandbox import check_sandbox, sandbox_of_level
 from interlock.workers.gateways.git.changes import changed_files, commit_all
@@ -61,7 +61,7 @@ class CurrentTask:
     `reported`: its outcome was reported, or could not be; it is not reported again.
     """
 
-    def __init__(self, work: Work, claim: PreparedClaim, agent: Record) -> None:
+    def __init__(self, work: EffectWork, claim: PreparedClaim, agent: Record) -> None:
         self.work, self.claim = work, claim
         self.reports = TurnReports(work.dispatch, claim.turn, agent)
         self.reported = False
@@ -296,7 +296,7 @@ class CurrentTask:
         return replace(outcome, payload={**outcome.payload, **texts})
 
 
-def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
+def report_outcome(work: EffectWork, outcome: Outcome, *, fallback: str) -> None:
     """Fire an outcome. If the call is refused, fire the trigger `fallback` with the reason."""
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
     try:

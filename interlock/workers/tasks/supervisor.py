@@ -18,7 +18,7 @@ from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
@@ -102,7 +102,7 @@ class TaskSupervisor(Supervisor):
         if ended.reason_by_us != FOLDER_DELETED:
             self._report_end(ended)
 
-    def _leases(self) -> list[Work]:
+    def _leases(self) -> list[EffectWork]:
         """Return the work whose leases the agent's process needs."""
         if self.task is None or self.task.reported:
             return [self.agent]
@@ -328,7 +328,7 @@ class TaskSupervisor(Supervisor):
         with suppress(KernelError):
             if found := next_task(self.dispatch, self.agent.record, self.first_task.data):
                 lease, claim = found
-                work = Work(self.dispatch, self.resources, lease, asked_at=asked_at)
+                work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
                 return CurrentTask(work, claim, self.agent.record)
         return None
 

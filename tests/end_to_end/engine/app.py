@@ -22,7 +22,7 @@ import interlock.workers.systems
 from interlock.kernel.store.leases import Lease, Leases
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.supervision.launch import ForkServerLink
 from interlock.workers.systems import handlers
 from tests.end_to_end.engine.preloaded import FORK_SERVERS, request_fork_server
@@ -67,12 +67,12 @@ def after_claim(_: Leases, answer: Any, key: str, effect: Any) -> None:
         reach("after_claim", key.partition(":")[0], effect.name)
 
 
-def before_fire(work: Work, outcome: Any) -> None:
+def before_fire(work: EffectWork, outcome: Any) -> None:
     if outcome.trigger != "inference_started":
         reach("before_commit", work.record.id, work.lease.name)
 
 
-def after_fire(work: Work, _: Any, outcome: Any) -> None:
+def after_fire(work: EffectWork, _: Any, outcome: Any) -> None:
     point = "after_start" if outcome.trigger == "inference_started" else "after_commit"
     reach(point, work.record.id, work.lease.name)
 
@@ -122,7 +122,7 @@ if FORK_SERVERS in os.environ:
 
 around(Leases, "claim", before_claim, after_claim)
 around(Leases, "settle", before_settle, after_settle)
-around(Work, "fire", before_fire, after_fire)
+around(EffectWork, "fire", before_fire, after_fire)
 around(Dispatch, "create", do_nothing, after_create)
 
 # Imported last, because importing it makes the app of this process.

@@ -33,7 +33,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from tests.workers.engine.running import perform
 
 PAY = Effect("pay", retry_delay_ms=1)
@@ -131,7 +131,7 @@ class Payments:
         self.runner = Runner(self.client.dispatch, Resources(self.settings))
         self.machine = machine
 
-    def pay(self, work: Work) -> Outcome:
+    def pay(self, work: EffectWork) -> Outcome:
         del work
         self.paid += 1
         return Outcome(Trigger.PAID, {"payment": f"p{self.paid}"})

@@ -18,7 +18,7 @@ from celery.concurrency.thread import TaskPool as Threads
 from celery.signals import task_prerun, worker_ready
 
 from interlock.workers.engine.affinity import Affinity, tune_when_ready
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
@@ -115,7 +115,7 @@ def test_a_handler_and_its_children_have_every_processor(
     running.runner.affinity.narrow()
     shown: list[str] = []
 
-    def work(_: Work) -> Outcome:
+    def work(_: EffectWork) -> Outcome:
         shown.append(str(sorted(os.sched_getaffinity(0))))
         shown.append(subprocess.check_output([sys.executable, "-c", SHOW], text=True).strip())
         return Outcome("execution_done", {"result": "well"})
@@ -133,7 +133,7 @@ def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, pre
     running.approved()
     seen: list[set[int]] = []
 
-    async def work(_: Work) -> Outcome:
+    async def work(_: EffectWork) -> Outcome:
         seen.append(os.sched_getaffinity(0))
         return Outcome("execution_done", {"result": "well"})
 

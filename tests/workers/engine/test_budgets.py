@@ -40,7 +40,7 @@ from interlock.kernel.table import (
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Placement
 from interlock.workers.engine.sweeps import orphans
-from interlock.workers.engine.work import Outcome, OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.waiting import until
@@ -141,7 +141,7 @@ def shelve(running: Running, *pages: str, machine: str = "page", **budget: float
     return ids
 
 
-def claimed(running: Running, page: str, nonce: str = "n") -> Work:
+def claimed(running: Running, page: str, nonce: str = "n") -> EffectWork:
     record = running.client.show(page)
     (entry,) = record.entries
     effect = running.dispatch.effect(record.machine, entry.name)
@@ -149,7 +149,7 @@ def claimed(running: Running, page: str, nonce: str = "n") -> Work:
         entry.key(page), effect, nonce=nonce, holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
-    work = Work(running.dispatch, running.runner.resources, lease, asked_at=0)
+    work = EffectWork(running.dispatch, running.runner.resources, lease, asked_at=0)
     work.held.valid_until = 1e12
     return work
 
@@ -309,7 +309,7 @@ def test_what_a_killed_worker_spent_counts_and_what_it_may_have_spent_is_residue
 def test_a_state_with_a_trigger_for_a_budget_that_is_used_up_fires_it(running: Running) -> None:
     (page,) = shelve(running, "a", tokens=100)
 
-    def spends(work: Work) -> Outcome:
+    def spends(work: EffectWork) -> Outcome:
         work.spend(tokens=70)
         work.reserve(tokens=31)
         return DID
@@ -327,7 +327,7 @@ def test_a_state_without_one_ends_in_a_card_that_says_which_budget_is_used_up(
 ) -> None:
     (page,) = shelve(running, "a", machine="leaf", tokens=100)
 
-    def needs_too_much(work: Work) -> Outcome:
+    def needs_too_much(work: EffectWork) -> Outcome:
         work.reserve(tokens=101)
         return DID
 
@@ -360,7 +360,7 @@ def test_forty_holders_use_a_budget_to_its_end_and_never_more(running: Running) 
     pages = shelve(running, *(str(number) for number in range(40)), tokens=1_000)
     line = threading.Barrier(8)
 
-    def reads(work: Work) -> Outcome:
+    def reads(work: EffectWork) -> Outcome:
         work.reserve(tokens=100)
         found = running.client.show("shelf").counters
         assert found.get("tree.tokens", 0) + found["reserved.tokens"] <= 1_000

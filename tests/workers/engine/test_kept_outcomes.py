@@ -18,7 +18,7 @@ from interlock.workers.api.app import create_app
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.sweeps import stalls
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
@@ -119,7 +119,7 @@ def test_an_outcome_that_is_none_is_not_worked_out_again(payments: Payments, wro
     payments.use(payment(update=lambda ask: {"all": [ask.payload["payment"]] * 50}))
     payments.submit()
 
-    def pay(_: Work) -> Outcome:
+    def pay(_: EffectWork) -> Outcome:
         payments.paid += 1
         return outcome
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_kept_is_given_up_at_once(payments: Payments, wrong: str)
     result, why = UNUSABLE[wrong]
     payments.submit()
 
-    def pay(_: Work) -> Any:
+    def pay(_: EffectWork) -> Any:
         payments.paid += 1
         return result
 
@@ -172,7 +172,7 @@ def test_what_was_done_once_and_cannot_be_kept_asks_whether_it_was_done(
 def test_a_handler_that_exits_has_failed_and_its_worker_has_not(payments: Payments) -> None:
     payments.submit()
 
-    def leave(_: Work) -> Outcome:
+    def leave(_: EffectWork) -> Outcome:
         raise SystemExit(3)
 
     said = "retry: tried again in 0.001 s: SystemExit: 3"
@@ -194,7 +194,7 @@ def test_a_later_attempt_gets_back_what_was_saved(payments: Payments) -> None:
         calls.append(text)
         return (text, loud)
 
-    def think(work: Work) -> Outcome:
+    def think(work: EffectWork) -> Outcome:
         found = work.saved("model", ask_model, "hello", loud=True)
         assert found == ["hello", True], "as JSON gives it back, the first time too"
         if len(failures(payments)) == 0:
@@ -219,7 +219,7 @@ def test_an_async_handler_gets_back_what_was_saved(payments: Payments) -> None:
         calls.append(text)
         return text
 
-    async def think(work: Work) -> Outcome:
+    async def think(work: EffectWork) -> Outcome:
         first = await work.saved_async("model", ask_model, "hello")
         assert first == await work.saved_async("model", ask_model, "again")
         return Outcome(Trigger.PAID, {"payment": first})
@@ -230,7 +230,7 @@ def test_an_async_handler_gets_back_what_was_saved(payments: Payments) -> None:
 def test_a_result_that_cannot_be_saved_is_not_asked_for_again(payments: Payments) -> None:
     payments.submit()
 
-    def think(work: Work) -> Outcome:
+    def think(work: EffectWork) -> Outcome:
         payments.paid += 1
         work.saved("model", lambda: {1, 2})
         raise AssertionError
@@ -243,7 +243,7 @@ def test_a_result_that_cannot_be_saved_is_not_asked_for_again(payments: Payments
 def test_an_unusable_result_of_a_handler_s_own_is_given_up_at_once(payments: Payments) -> None:
     payments.submit()
 
-    def pay(_: Work) -> Outcome:
+    def pay(_: EffectWork) -> Outcome:
         raise UnusableResultError("it is none of its states")
 
     payments.work(pay)
@@ -254,7 +254,7 @@ def test_an_unusable_result_of_a_handler_s_own_is_given_up_at_once(payments: Pay
 def test_a_lost_holder_keeps_nothing(payments: Payments) -> None:
     payments.submit()
 
-    def overtaken(work: Work) -> Outcome:
+    def overtaken(work: EffectWork) -> Outcome:
         payments.client.dispatch.leases.release(work.lease, counted=True)
         return payments.pay(work)
 

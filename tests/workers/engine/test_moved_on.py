@@ -17,7 +17,7 @@ from interlock.kernel.store.clocks import Pass
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine import runner
 from interlock.workers.engine.sweeps import orphans, stalls
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
@@ -165,7 +165,7 @@ def test_an_effect_whose_record_moves_on_fires_nothing(
 def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_failed_last(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: Work) -> NoReturn:
+    def fail(_: EffectWork) -> NoReturn:
         raise ValueError("no paper")
 
     monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)

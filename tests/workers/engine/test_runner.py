@@ -14,7 +14,7 @@ from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
 from interlock.workers.engine import runner
 from interlock.workers.engine.retry_delay import retry_delay_ms
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.waiting import until
@@ -34,7 +34,7 @@ def notes(running: Running, kind: str, record_id: str = "one") -> list[Note]:
 
 
 def test_a_message_that_names_no_effect_starts_nothing(running: Running) -> None:
-    ran: list[Work] = []
+    ran: list[EffectWork] = []
     lines = [
         perform(running.runner, THREAD, "execution", ran.append, key)
         for key in ("nobody:1.0:abc", "no effect", "")
@@ -49,7 +49,7 @@ def test_lines_of_a_log_are_about_the_effect_while_it_is_performed(running: Runn
     version = running.approved().version
     seen: list[dict[str, object]] = []
 
-    async def look(_: Work) -> Outcome:
+    async def look(_: EffectWork) -> Outcome:
         seen.append(await asyncio.to_thread(get_contextvars))
         return DONE
 
@@ -63,7 +63,7 @@ def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
     running.approved()
     began, over = threading.Event(), threading.Event()
 
-    def wait(_: Work) -> Outcome:
+    def wait(_: EffectWork) -> Outcome:
         began.set()
         over.wait(180)
         return DONE
@@ -87,7 +87,7 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
         runner, "retry_delay_ms", lambda effect, n: 3_600 * retry_delay_ms(effect, n)
     )
 
-    def fail(_: Work) -> Outcome:
+    def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug of ours")
 
     line = fail.__code__.co_firstlineno + 1
@@ -102,7 +102,7 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
 def test_the_name_of_a_file_that_is_not_utf8_is_noted_and_told(running: Running) -> None:
     name = b"caf\xe9".decode(errors="surrogateescape")
 
-    def fail(work: Work) -> Outcome:
+    def fail(work: EffectWork) -> Outcome:
         work.note("activity", {"reads": name})
         raise ValueError(name)
 
@@ -119,7 +119,7 @@ def test_the_last_attempt_of_a_handler_that_fails_is_no_retry(
     running.approved()
     monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
 
-    def fail(_: Work) -> Outcome:
+    def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug of ours")
 
     lines = [running.perform("one", fail) for _ in range(THREAD.effects["execution"].attempts_max)]
@@ -139,7 +139,7 @@ def test_an_effect_that_must_not_start_twice_is_not_tried_again_after_a_failure(
 ) -> None:
     running.approved("jot_once")
 
-    def fail(_: Work) -> Outcome:
+    def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug of ours")
 
     assert running.perform("one", fail).startswith("failure: ValueError: a bug of ours (")
@@ -176,7 +176,7 @@ def test_a_late_outcome_is_noted_with_its_cost_and_changes_nothing(
 ) -> None:
     running.approved()
 
-    def overtaken(_: Work) -> Outcome:
+    def overtaken(_: EffectWork) -> Outcome:
         running.client.fire("one", "parent_force_close")
         return Outcome("execution_done", {"result": "late"}, {"spent": 7})
 
@@ -194,7 +194,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
     running.approved()
     began, ended = threading.Event(), threading.Event()
 
-    async def sleep(_: Work) -> Outcome:
+    async def sleep(_: EffectWork) -> Outcome:
         began.set()
         try:
             await asyncio.sleep(90)
@@ -202,7 +202,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
             ended.set()
         return DONE
 
-    def loop(work: Work) -> Outcome:
+    def loop(work: EffectWork) -> Outcome:
         began.set()
         try:
             until(work.stopped.is_set, what="the order to stop")
@@ -225,7 +225,7 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
     running.approved()
     began = threading.Event()
 
-    async def sleep(_: Work) -> Outcome:
+    async def sleep(_: EffectWork) -> Outcome:
         began.set()
         await asyncio.sleep(90)
         return DONE
@@ -244,7 +244,7 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
 def test_work_that_stops_because_it_was_lost_is_left_to_its_new_holder(running: Running) -> None:
     running.approved()
 
-    def lose(work: Work) -> Outcome:
+    def lose(work: EffectWork) -> Outcome:
         work.dispatch.leases.release(work.lease, counted=False)
         raise asyncio.CancelledError
 
@@ -255,7 +255,7 @@ def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -
     running.approved("jot_once")
     began, over = threading.Event(), threading.Event()
 
-    def wait(_: Work) -> Outcome:
+    def wait(_: EffectWork) -> Outcome:
         began.set()
         over.wait(180)
         return DONE
@@ -286,7 +286,7 @@ def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
 ) -> None:
     running.approved()
 
-    def lose(_: Work) -> Outcome:
+    def lose(_: EffectWork) -> Outcome:
         raise StoreDownError("gone")
 
     assert running.perform("one", lose).startswith("retry: given up")

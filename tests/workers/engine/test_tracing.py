@@ -43,7 +43,7 @@ from interlock.workers.engine.trace_context import (
 )
 from interlock.workers.engine.trace_ids import TraceIds
 from interlock.workers.engine.tracing import CODE, carried, traced, traced_command
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs import attempt
@@ -110,7 +110,7 @@ def test_every_effect_of_a_record_is_a_span_of_the_trace_that_created_it(
 ) -> None:
     logged: list[dict[str, Any]] = []
 
-    def look(_: Work) -> Outcome:
+    def look(_: EffectWork) -> Outcome:
         logged.append(get_contextvars())
         return DONE
 
@@ -183,7 +183,7 @@ def test_what_an_effect_creates_goes_on_in_its_trace(
 ) -> None:
     running.approved()
 
-    def create(work: Work) -> Outcome:
+    def create(work: EffectWork) -> Outcome:
         work.dispatch.create("task", "b/part", {"title": "x"}, Call(Cause("spawn")))
         return DONE
 
@@ -277,7 +277,7 @@ def test_an_effect_that_fails_is_a_span_with_its_error(
     assert tracer
     running.approved()
 
-    def fail(_: Work) -> Outcome:
+    def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug")
 
     running.perform("one", fail)
@@ -293,7 +293,7 @@ def test_an_effect_with_which_another_process_goes_on_has_not_failed(
 ) -> None:
     running.approved()
 
-    def hand_over(work: Work) -> None:
+    def hand_over(work: EffectWork) -> None:
         work.handed_over.set()
 
     assert running.perform("one", hand_over).startswith("ignored: its supervisor goes on")

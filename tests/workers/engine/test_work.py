@@ -12,7 +12,7 @@ import pytest
 from interlock.kernel.errors import FencedError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.store.leases import Lease, Order
-from interlock.workers.engine.work import Outcome, OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
@@ -36,7 +36,7 @@ def running(proxy: FaultProxy, prefix: str) -> Iterator[Running]:
 
 def claimed(
     running: Running, capability: str = "jot", name: str = "execution", record_id: str = "one"
-) -> Work:
+) -> EffectWork:
     """Claim an effect of a thread as the runner does."""
     if name == "execution":
         running.approved(capability)
@@ -45,7 +45,7 @@ def claimed(
         running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
-    return Work(running.dispatch, running.runner.resources, lease, asked_at=0)
+    return EffectWork(running.dispatch, running.runner.resources, lease, asked_at=0)
 
 
 def lines(running: Running, kind: str) -> int:

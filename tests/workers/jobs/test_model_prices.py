@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.effects.worker import worker as run_worker
 from interlock.workers.jobs.model import open_job_model
@@ -42,7 +42,7 @@ def worker_of(
     )
 
 
-async def attempt(work: Work) -> Outcome:
+async def attempt(work: EffectWork) -> Outcome:
     """Run the worker of a job, and close the connections of its model."""
     try:
         return await run_worker(work)

@@ -9,7 +9,7 @@ from typing import Any
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.kernel.store.inboxes import position
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, name_of
@@ -66,7 +66,7 @@ class InProcessAgents:
         self.worker.perform(life, "prompt", lambda _: Outcome("prompt_ready", payload))
         return self.record(life)
 
-    def _prepare_worktree(self, work: Work) -> Outcome:
+    def _prepare_worktree(self, work: EffectWork) -> Outcome:
         lives = self.mailbox.lives(name_of(work.record.id))
         payload: dict[str, Any] = {"host": self.host, "worktree": "/w", "branch": "b"}
         for life in lives[: lives.index(work.record.id)][-1:]:
@@ -94,10 +94,10 @@ class InProcessAgents:
         return [line for line in lines if isinstance(line, Event) and line.trigger == trigger]
 
 
-def _session(work: Work, trigger: str, payload: dict[str, Any]) -> Outcome:
+def _session(work: EffectWork, trigger: str, payload: dict[str, Any]) -> Outcome:
     work.fire(Outcome("session_started", {"session_seq": work.record.data["session_seq"]}))
     return Outcome(trigger, payload)
 
 
-def _nothing(work: Work) -> None:
+def _nothing(work: EffectWork) -> None:
     del work

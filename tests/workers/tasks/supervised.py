@@ -12,15 +12,15 @@ from unittest.mock import Mock
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.clock import clock
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.supervisor import TaskSupervisor
 from tests.workers.tasks.claims import Claimed
 
 
-def held(client: Client, lease: Lease) -> Work:
-    return Work(client.dispatch, Resources(client.settings), lease, asked_at=clock())
+def held(client: Client, lease: Lease) -> EffectWork:
+    return EffectWork(client.dispatch, Resources(client.settings), lease, asked_at=clock())
 
 
 def supervised(client: Client, claim: Claimed, folder: Path, **fields: Any) -> TaskSupervisor:

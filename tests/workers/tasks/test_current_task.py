@@ -19,7 +19,7 @@ from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
@@ -97,7 +97,7 @@ def test_a_report_that_the_store_cannot_take_now_does_not_end_the_supervisor(
     def conflict(*_: object) -> None:
         raise ConflictError("others changed the record first")
 
-    monkeypatch.setattr(Work, "fire", conflict)
+    monkeypatch.setattr(EffectWork, "fire", conflict)
     report_outcome(task.work, Outcome("completed", {"summary": "x"}), fallback="failed")
     assert task.report_end(AgentBlocked(text="a question")) == ""
     assert client.show("b/one").state == "in_progress"

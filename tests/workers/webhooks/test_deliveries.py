@@ -18,7 +18,7 @@ from interlock.kernel.machines.webhooks.delivery.changes import WAITS_S
 from interlock.kernel.record import PARTITIONS, Record, partition_of
 from interlock.workers.engine.sweeper import sweep_all
 from interlock.workers.engine.sweeps import orphans, stalls
-from interlock.workers.engine.work import ObstacleError, Outcome, Work
+from interlock.workers.engine.work import EffectWork, ObstacleError, Outcome
 from interlock.workers.gateways import webhook
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.gateways.webhook import signed_headers
@@ -110,7 +110,7 @@ def new_webhook(
         yield build
 
 
-def failing(**more: Any) -> Callable[[Work], Outcome]:
+def failing(**more: Any) -> Callable[[EffectWork], Outcome]:
     """Return a handler whose attempt fails."""
     return lambda _: Outcome("failed", {"detail": "no", **more})
 
@@ -296,7 +296,7 @@ def test_a_card_of_an_effect_is_sent_as_that_of_a_state_is(
 ) -> None:
     webhook = new_webhook()
 
-    def fail(_: Work) -> Any:
+    def fail(_: EffectWork) -> Any:
         raise ObstacleError(failure)
 
     webhook.client.submit(thread("jot"), machine="thread", id="one")
@@ -316,7 +316,7 @@ def test_a_card_that_a_pause_hides_is_sent_when_the_record_is_resumed(
 ) -> None:
     webhook = new_webhook()
 
-    def fail(_: Work) -> Any:
+    def fail(_: EffectWork) -> Any:
         raise ObstacleError("tidy up")
 
     webhook.client.submit(thread("jot"), machine="thread", id="one")

@@ -12,12 +12,12 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.table import Mode, Terminal, Waiting
 from interlock.kernel.traits import Children
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 
 SEQUENCE_MAX = 2**63  # after it no line of a version has a number in a log
 
 
-def cascade(work: Work) -> Outcome | None:
+def cascade(work: EffectWork) -> Outcome | None:
     """Advance a parent after its children, close its children, or recheck its countdown.
 
     A child that is lost is reported to its parent.
@@ -37,7 +37,7 @@ def cascade(work: Work) -> Outcome | None:
     return None
 
 
-def advance(work: Work) -> Outcome | None:
+def advance(work: EffectWork) -> Outcome | None:
     """Fire the end of a countdown, unless the record no longer waits for it."""
     generation, _, name = work.lease.suffix.partition(":")[0].partition(".advance.")
     machine, record, kind = work.machine, work.record, work.machine.waits_for(name)
@@ -63,7 +63,7 @@ def waits_for(machine: Machine, record: Record, countdown: str) -> bool:
     return isinstance(stage, Waiting) and countdown == f"{stage.countdown}:{record.entered}"
 
 
-def report_loss(work: Work, child: Record) -> None:
+def report_loss(work: EffectWork, child: Record) -> None:
     """Fire at the parent that a child is lost, as long as the parent waits for it.
 
     Repeating it changes nothing. A refusal of the parent is noted.
@@ -88,7 +88,7 @@ def report_loss(work: Work, child: Record) -> None:
         work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 
 
-def leaves_children(work: Work, version: int) -> bool:
+def leaves_children(work: EffectWork, version: int) -> bool:
     """Whether the row of this version owes this effect on leaving its state: its children end."""
     place = (work.record.id, f"{version - 1}-{SEQUENCE_MAX}")
     lines = work.dispatch.views.lines_after([place], 1)[place] or []
@@ -100,7 +100,7 @@ def leaves_children(work: Work, version: int) -> bool:
     )
 
 
-def end_creation(work: Work, record: Record, version: int) -> None:
+def end_creation(work: EffectWork, record: Record, version: int) -> None:
     """Let no more children be created in countdowns that were begun before this version."""
     for entry in record.entries:
         generation = int(entry.suffix.partition(".")[0])
@@ -109,7 +109,7 @@ def end_creation(work: Work, record: Record, version: int) -> None:
             work.dispatch.leave_countdown(counting, PLACEHOLDER, "")
 
 
-def close(work: Work, record: Record, version: int) -> None:
+def close(work: EffectWork, record: Record, version: int) -> None:
     """Close every live child that was listed before this version of the record.
 
     Each closes its own children. Repeating it changes nothing.
@@ -129,7 +129,7 @@ def close(work: Work, record: Record, version: int) -> None:
         raise failures[0]
 
 
-def _close_one(work: Work, record: Record, child_id: RecordId) -> None:
+def _close_one(work: EffectWork, record: Record, child_id: RecordId) -> None:
     child = work.dispatch.views.record(child_id)
     machine = work.dispatch.lifecycle.machine(child.machine)
     trigger = machine.close_trigger
@@ -147,7 +147,7 @@ def _close_one(work: Work, record: Record, child_id: RecordId) -> None:
             raise
 
 
-def recheck(work: Work, record: Record) -> None:
+def recheck(work: EffectWork, record: Record) -> None:
     """Take children that have ended, but are still counted, out of the record's countdown."""
     stage = work.machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.countdown):

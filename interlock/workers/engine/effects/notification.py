@@ -7,12 +7,12 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "notification"
 
 
-def notification(work: Work) -> None:
+def notification(work: EffectWork) -> None:
     """Take the record out of every countdown that waits for it. Repeating it changes nothing.
 
     A loss is fired before that, so that it is known when the countdown ends.
@@ -27,7 +27,7 @@ def notification(work: Work) -> None:
         work.dispatch.leave_countdown(dependent, record.id, record.state)
 
 
-def fire_loss(work: Work, dependent: Subscriber) -> None:
+def fire_loss(work: EffectWork, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
     record = work.record
     waits_for = work.dispatch.lifecycle.machine(dependent.machine).prerequisites

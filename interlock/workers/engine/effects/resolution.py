@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.card_folder import open_card_folder
 
 
-def resolution(work: Work) -> None:
+def resolution(work: EffectWork) -> None:
     """Publish the record's card, or withdraw it. Repeating it changes nothing.
 
     It reads the record again after each publication, so that two workers at once do not leave an
@@ -25,7 +25,7 @@ def resolution(work: Work) -> None:
         shown = record
 
 
-def show(work: Work, record: Record) -> None:
+def show(work: EffectWork, record: Record) -> None:
     """Publish the card of one version of the record."""
     card = card_of(work.machine, record, lambda: work.resources.get(open_registry))
     folder = work.resources.get(open_card_folder)

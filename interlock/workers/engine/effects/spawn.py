@@ -11,10 +11,10 @@ from interlock.kernel.store.children import children_listed
 from interlock.kernel.store.commands import Call
 from interlock.kernel.table import UNBOUND
 from interlock.kernel.traits import Children
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 
-def spawn(work: Work) -> None:
+def spawn(work: EffectWork) -> None:
     """Create every child in the list. A repetition skips those that exist.
 
     Raises IdTakenError where another record has the id of a child. The parent then waits, and a

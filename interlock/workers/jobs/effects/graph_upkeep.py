@@ -9,12 +9,12 @@ from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import RecordId
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 
 FINISHED_MS = 86_400_000
 
 
-def graph_upkeep(work: Work) -> Outcome | None:
+def graph_upkeep(work: EffectWork) -> Outcome | None:
     """Wake every job that may go on; finish the graph if all of its jobs have ended."""
     record = work.record
     if record.state == "finished":
@@ -32,12 +32,12 @@ def graph_upkeep(work: Work) -> Outcome | None:
     return None if live or not is_over(work) else Outcome("finish")
 
 
-def live_jobs(work: Work) -> list[RecordId]:
+def live_jobs(work: EffectWork) -> list[RecordId]:
     """Return the jobs of the graph that have not ended."""
     return list(_jobs(work, terminal=False))
 
 
-def is_over(work: Work) -> bool:
+def is_over(work: EffectWork) -> bool:
     """Whether the last job of the graph ended a day ago; until then jobs may be added."""
     views = work.dispatch.views
     ended = views.each_record(_jobs(work, terminal=True))
@@ -45,7 +45,7 @@ def is_over(work: Work) -> bool:
     return last_ms is not None and views.now_ms() - last_ms >= FINISHED_MS
 
 
-def _jobs(work: Work, *, terminal: bool) -> Iterator[RecordId]:
+def _jobs(work: EffectWork, *, terminal: bool) -> Iterator[RecordId]:
     machine = work.dispatch.lifecycle.machine("job")
     states = [stage.state for stage in machine.stages if isinstance(stage, Terminal) is terminal]
     return work.dispatch.views.ids(machine, root=work.record.id, states=states)

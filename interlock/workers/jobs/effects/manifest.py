@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.jobs.manifest import (
     job_folder,
     manifest_lock,
@@ -11,7 +11,7 @@ from interlock.workers.jobs.manifest import (
 )
 
 
-def manifest(work: Work) -> None:
+def manifest(work: EffectWork) -> None:
     """Read the log and write the manifest under one lock, so that the newest is written last.
 
     If the job has changed since this was owed, it owes the manifest once more.

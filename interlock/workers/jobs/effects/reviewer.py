@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.jobs.attempt import (
     REVIEWER,
     AttemptResult,
@@ -24,7 +24,7 @@ from interlock.workers.jobs.evidence import keep_evidence
 from interlock.workers.jobs.reply import ReplyAction, ReplyError, ReviewReply
 
 
-async def reviewer(work: Work) -> Outcome:
+async def reviewer(work: EffectWork) -> Outcome:
     """Review a job once. A job without a reviewer goes on to its sign-off."""
     executor = work.record.data.get("review")
     if executor is None:

@@ -7,7 +7,7 @@ from typing import Any
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.jobs.dependencies import recount
 from interlock.workers.jobs.limits import (
     JOB,
@@ -29,7 +29,7 @@ DAY_S = 86_400
 SLOT_STATES = (State.RUNNING, State.PAUSED)
 
 
-def scheduling(work: Work) -> Outcome | None:
+def scheduling(work: EffectWork) -> Outcome | None:
     """Schedule a job by its present state, which may have changed since this was requested."""
     match work.record.state:
         case State.PENDING if not work.record.data["met"]:
@@ -44,7 +44,7 @@ def scheduling(work: Work) -> Outcome | None:
     return None
 
 
-def start(work: Work) -> Outcome | None:
+def start(work: EffectWork) -> Outcome | None:
     """Start the worker if limits and slots allow it."""
     record, graph = work.record, graph_of(work.dispatch, work.record)
     # A job whose phases are all done only reports that again, which counts as no run.
@@ -87,7 +87,7 @@ def closed_for_s(hours: str | None, now_ms: int) -> int:
     return 0 if is_open else (opens - second) % DAY_S
 
 
-def review(work: Work) -> Outcome | None:
+def review(work: EffectWork) -> Outcome | None:
     """Start the reviewer if the limits allow it, because a review may cost money as well."""
     record = work.record
     if record.data.get("review") is None:
@@ -105,7 +105,7 @@ def review(work: Work) -> Outcome | None:
     return Outcome("step", {"time_left_ms": left} if left is not None else {})
 
 
-def release_all_slots(work: Work) -> None:
+def release_all_slots(work: EffectWork) -> None:
     """Release every slot that a job may hold or wait for."""
     graph = graph_of(work.dispatch, work.record)
     release_slots(work, possible_slots(work.dispatch, work.record, graph))
@@ -120,6 +120,6 @@ def _own_limit_reached(found: list[LimitUsage]) -> Outcome | None:
     return Outcome("limit_reached", payload)
 
 
-def _note_awaited_slots(work: Work, slots: list[str]) -> None:
+def _note_awaited_slots(work: EffectWork, slots: list[str]) -> None:
     if work.record.data.get("slots") != slots:
         work.fire(Outcome("slot_awaited", {"slots": slots}))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.jobs.slots import graph_of, possible_slots, release_slots
 
 
-def slot_release(work: Work) -> None:
+def slot_release(work: EffectWork) -> None:
     """Release every slot that a job may hold, except those of a run that has started since."""
     record, dispatch = work.record, work.dispatch
     running = record.state in (State.RUNNING, State.PAUSED)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.store.subscriptions import Subscriber
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.jobs.dependencies import dependencies_to_count, report_lost
 
 
-def subscription(work: Work) -> None:
+def subscription(work: EffectWork) -> None:
     """Count every dependency in a countdown, then subscribe to the end of each.
 
     All are counted before the first subscription, so that the first end cannot empty the countdown.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.machines.jobs.job.changes import finished
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.jobs.attempt import (
     WORKER,
     AttemptResult,
@@ -28,7 +28,7 @@ from interlock.workers.jobs.reply import ReplyAction, ReplyError
 PAUSES_MAX = 100
 
 
-async def worker(work: Work) -> Outcome:
+async def worker(work: EffectWork) -> Outcome:
     """Run the workers of the remaining phases. If all are done, report that again."""
     try:
         folder, lack = await asyncio.to_thread(open_folder, work)
@@ -65,13 +65,13 @@ async def worker(work: Work) -> Outcome:
         work.raise_if_stopped()
 
 
-def open_folder(work: Work) -> tuple[Path, str]:
+def open_folder(work: EffectWork) -> tuple[Path, str]:
     """Return the job's directory, and why the disk is too full to begin, or ''."""
     folder = make_job_folder(work)
     return folder, lack_of_disk_space(work, folder)
 
 
-def lack_of_disk_space(work: Work, folder: Path) -> str:
+def lack_of_disk_space(work: EffectWork, folder: Path) -> str:
     """Return why the disk is too full to begin, or ''; a full disk could cut a result in half."""
     free_mb = shutil.disk_usage(folder).free // 1_000_000
     minimum_mb = work.dispatch.settings.disk_free_min_mb
@@ -82,7 +82,7 @@ def lack_of_disk_space(work: Work, folder: Path) -> str:
 
 
 def outcome_of(
-    work: Work, result: AttemptResult, folder: Path, deltas: Mapping[str, int]
+    work: EffectWork, result: AttemptResult, folder: Path, deltas: Mapping[str, int]
 ) -> Outcome:
     """Keep the evidence of a worker's reply, and return the outcome to fire."""
     reply = result.reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.saved_work import commit_work
@@ -14,7 +14,7 @@ from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 
 
-def agent_cleanup(work: Work) -> None:
+def agent_cleanup(work: EffectWork) -> None:
     """Commit the uncommitted changes of a stopped agent and remove its worktree.
 
     This effect waits until the last session's effect is settled, so no session runs any more.

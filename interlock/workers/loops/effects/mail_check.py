@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from interlock.kernel.machines.loops.loop.names import Next, State
 from interlock.kernel.record import Record
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.loops.mailbox import Mailbox
 
 
-def mail_check(work: Work) -> Outcome | None:
+def mail_check(work: EffectWork) -> Outcome | None:
     """Compare the agent's unread mail and the time with the state that the agent is in now."""
     record = work.dispatch.views.record(work.record.id)
     match record.state:
@@ -19,12 +19,12 @@ def mail_check(work: Work) -> Outcome | None:
     return None
 
 
-def _has_urgent_mail(work: Work, record: Record) -> bool:
+def _has_urgent_mail(work: EffectWork, record: Record) -> bool:
     """Return whether there is urgent mail that no session was given."""
     return any(message.fields["urgent"] for message in Mailbox(work.dispatch).unread(record))
 
 
-def _is_due(work: Work, record: Record) -> bool:
+def _is_due(work: EffectWork, record: Record) -> bool:
     """Return whether the next session has to start now."""
     data = record.data
     waiting = next(Mailbox(work.dispatch).unread(record), None) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import GitError, RefusedError
 from interlock.workers.gateways.git.private_copy import bring_in, git_in
@@ -19,7 +19,7 @@ MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent one
 COMMITS = 8
 
 
-def prompt(work: Work) -> Outcome:
+def prompt(work: EffectWork) -> Outcome:
     """Store the next prompt and claim its mail. Only the session's start delivers that mail."""
     record, data = work.record, work.record.data
     paths = AgentPaths(record.id, work.dispatch.settings)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.paths import AgentPaths
 from interlock.workers.supervision.launch import SupervisorError, launch, process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 
 
-def session(work: Work) -> Outcome | None:
+def session(work: EffectWork) -> Outcome | None:
     """Start the supervisor. It holds the lease from then on and reports how the session ends."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
     data, paths = record.data, AgentPaths(record.id, dispatch.settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.machines.loops.effects import PROMPT, SESSION, WORKTREE
-from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.loops.mailbox import Mailbox
@@ -16,7 +16,7 @@ from interlock.workers.loops.paths import AgentPaths, prepare_worktree
 USES_WORKTREE = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})
 
 
-def worktree(work: Work) -> Outcome:
+def worktree(work: EffectWork) -> Outcome:
     """Find or create the worktree. A problem with the repository itself stops the agent."""
     data, settings = work.record.data, work.dispatch.settings
     if settings.agents_max == 0:
@@ -35,7 +35,7 @@ def worktree(work: Work) -> Outcome:
     return Outcome("worktree_ready", fields)
 
 
-def _inherited(work: Work, paths: AgentPaths) -> dict[str, Any]:
+def _inherited(work: EffectWork, paths: AgentPaths) -> dict[str, Any]:
     """Return which mail the earlier lives of this name were given.
 
     Raises NotYetError while a process of an earlier life may still be running.

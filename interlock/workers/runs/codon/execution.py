@@ -22,7 +22,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
 from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import NoteDraft
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
@@ -80,7 +80,7 @@ class CodonExecution:
         context: RunContext,
         start: NextCodon,
         paths: CodonPaths,
-        work: Work,
+        work: EffectWork,
         *,
         previous: Execution | None,
         usage: BudgetUsage,

@@ -10,12 +10,12 @@ from interlock.kernel.machines.runs.codon.names import SELF
 from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "codon_cleanup"
 
 
-def clean_up_codon(work: Work) -> None:
+def clean_up_codon(work: EffectWork) -> None:
     """Fail the codon that holds the workspace, if its run has ended; else change nothing."""
     codon_id = work.dispatch.views.holds(root_of(work.record.id)).get(SELF)
     if codon_id is None:
@@ -29,7 +29,7 @@ def clean_up_codon(work: Work) -> None:
         work.dispatch.fire(codon_id, "run_ended", {"reason": reason}, call)
 
 
-def _run_of(work: Work, codon_id: str) -> Record | None:
+def _run_of(work: EffectWork, codon_id: str) -> Record | None:
     with suppress(UnknownRecordError):
         return work.dispatch.views.record(str(parent_of(codon_id)))
     return None

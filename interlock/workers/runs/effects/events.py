@@ -22,7 +22,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.inboxes import Mail
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 from interlock.workers.runs.history import codons_of
 from interlock.workers.runs.start import find_run, start_run_from_event
 
@@ -58,7 +58,7 @@ class EventResult:
         return {"error": self.error, "why": self.why, "defect": self.defect}
 
 
-def apply_events(work: Work) -> None:
+def apply_events(work: EffectWork) -> None:
     """Apply the delivered events of a workspace. An event that is refused is answered too."""
     while True:
         workspace = work.dispatch.views.record(work.record.id)
@@ -75,7 +75,7 @@ def apply_events(work: Work) -> None:
                 return
 
 
-def _refuse_second_reader(work: Work, workspace: Record) -> None:
+def _refuse_second_reader(work: EffectWork, workspace: Record) -> None:
     """Raise NotYetError, which tries again later, while an older lease of this effect reads."""
     own_number = _number(work.lease.token)
     for entry in workspace.entries:
@@ -85,7 +85,7 @@ def _refuse_second_reader(work: Work, workspace: Record) -> None:
             raise NotYetError("another worker reads the delivered events")
 
 
-def _read(work: Work, workspace: Record, mail: Mail) -> bool:
+def _read(work: EffectWork, workspace: Record, mail: Mail) -> bool:
     """Apply one event, answer it, and mark it as read; return False where another worker did."""
     result = apply_event(work.dispatch, workspace, mail)
     about = {"mail": mail.id, "sender": mail.fields["sender"], "type": mail.fields["event"]["type"]}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.runs.paths import RunPaths
 from interlock.workers.supervision.launch import LaunchSpec, SupervisorError, launch
 
 
-def launch_run_supervisor(work: Work) -> Outcome | None:
+def launch_run_supervisor(work: EffectWork) -> Outcome | None:
     """Launch the supervisor, which then holds the run's lease and fires how the run ends."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
     folder = Path(str(record.data["folder"]))

@@ -8,7 +8,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
 from interlock.kernel.machines.tasks.abort import AbortScope
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.tasks.agent_tree import reached
 from interlock.workers.tasks.calls import component_call
 
@@ -17,7 +17,7 @@ COMPONENT = "abort"
 SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
 
 
-def abort(work: Work) -> None:
+def abort(work: EffectWork) -> None:
     """End every agent that the abort reaches. A repetition finds them ended."""
     record = work.dispatch.views.record(work.record.id)
     scope = _scope(work)
@@ -28,7 +28,7 @@ def abort(work: Work) -> None:
         _end_agent(work, agent, reason)
 
 
-def _scope(work: Work) -> AbortScope | None:
+def _scope(work: EffectWork) -> AbortScope | None:
     """Return the scope of the event that created this effect, or None if it aborted nothing.
 
     An earlier abort of the same agent created an effect of its own.
@@ -43,7 +43,7 @@ def _scope(work: Work) -> AbortScope | None:
     return None
 
 
-def _end_agent(work: Work, agent: str, reason: AbortReason) -> None:
+def _end_agent(work: EffectWork, agent: str, reason: AbortReason) -> None:
     end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
     # The trigger is refused by an agent that has ended already.
     with suppress(CallError):

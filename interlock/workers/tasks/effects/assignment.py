@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from interlock.kernel.record import root_of
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.tasks.assignment import assign
 
 
-def assignment(work: Work) -> None:
+def assignment(work: EffectWork) -> None:
     """Start agents on this computer for the task's backlog.
 
     Any worker may get the message. If its computer has not the task's repository, or no free slot,

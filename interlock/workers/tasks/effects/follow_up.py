@@ -13,7 +13,7 @@ from interlock.kernel.machines.tasks.task.subtasks import waits_for_subtasks
 from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Data, Terminal
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
@@ -30,7 +30,7 @@ NOT_ENDED = "has not ended"
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
 
-def follow_up(work: Work) -> None:
+def follow_up(work: EffectWork) -> None:
     """Update all that depends on the task's current state. A repetition finds nothing to do."""
     record = work.dispatch.views.record(work.record.id)
     _end_turns(work, record)
@@ -50,7 +50,7 @@ def follow_up(work: Work) -> None:
         assign(work.dispatch, root_of(record.id))
 
 
-def _end_turns(work: Work, record: Record) -> None:
+def _end_turns(work: EffectWork, record: Record) -> None:
     """End the turns of the task's claims; their supervisors may have done so before."""
     last = int(record.data["claimed"])
     for number in range(max(1, last - EARLIER_MAX), last):
@@ -59,7 +59,7 @@ def _end_turns(work: Work, record: Record) -> None:
         _end_turn(work, record, ClaimNames(record.id, last).turn)
 
 
-def _end_turn(work: Work, record: Record, turn: str) -> None:
+def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
     failure = record.data.get("failure") or {}
     if record.state == "closed":
         trigger, payload = "task_completed", {}
@@ -74,14 +74,14 @@ def _end_turn(work: Work, record: Record, turn: str) -> None:
         _fail_turn(work, record, turn)
 
 
-def _fail_turn(work: Work, record: Record, turn: str) -> None:
+def _fail_turn(work: EffectWork, record: Record, turn: str) -> None:
     payload = {"reason": f"its task is {record.state} without it"}
     with suppress(CallError):
         call = component_call(COMPONENT, "task_failed", turn)
         work.dispatch.fire(turn, "task_failed", payload, call)
 
 
-def _rate_identity(work: Work, record: Record) -> None:
+def _rate_identity(work: EffectWork, record: Record) -> None:
     """Count the outcome of a claim for the identity that held it, once for each claim."""
     claim = record.data.get("claim") or {}
     trigger = _identity_trigger(record)
@@ -106,7 +106,7 @@ def _identity_trigger(record: Record) -> str:
     return "violated" if code in VIOLATIONS else "failed"
 
 
-def _cancel_children(work: Work, record: Record) -> None:
+def _cancel_children(work: EffectWork, record: Record) -> None:
     """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
     listed = record.data.get("cancel_children", ())
     own = [child for child in listed if parent_of(child) == record.id]
@@ -121,7 +121,7 @@ def _cancel_children(work: Work, record: Record) -> None:
             work.dispatch.fire(child.id, "cancelled", {"reason": why}, call)
 
 
-def _unblock(work: Work, record: Record) -> None:
+def _unblock(work: EffectWork, record: Record) -> None:
     """Open a blocked task if its blocker is closed; show a person if it will never be closed."""
     blocked_on = record.data.get("blocked_on") or {}
     if blocked_on.get("kind") != "task":
@@ -135,7 +135,7 @@ def _unblock(work: Work, record: Record) -> None:
         _fire(work, record, "starved", {"reason": f"it waits for {why}"})
 
 
-def _check_subtasks_of_parent(work: Work, subtask: Record) -> None:
+def _check_subtasks_of_parent(work: EffectWork, subtask: Record) -> None:
     """Check the subtasks of a blocked parent if one did not end well, or the last has ended."""
     views, parent = work.dispatch.views, subtask.parent
     if not (parent and subtask.counted):
@@ -144,7 +144,7 @@ def _check_subtasks_of_parent(work: Work, subtask: Record) -> None:
         _check_subtasks(work, views.record(parent))
 
 
-def _check_subtasks(work: Work, task: Record) -> None:
+def _check_subtasks(work: EffectWork, task: Record) -> None:
     """Let a task that is blocked on its subtasks go on if all are closed, or name the others.
 
     A subtask may end well after the time limit, or after a person has retried it.
@@ -177,7 +177,7 @@ def _numbers(subtask: str) -> tuple[int, int]:
     return int(split), int(number)
 
 
-def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
+def _fire(work: EffectWork, record: Record, trigger: str, payload: Data) -> None:
     with suppress(CallError):
         call = component_call(COMPONENT, trigger, record.id)
         work.dispatch.fire(record.id, trigger, payload, call)

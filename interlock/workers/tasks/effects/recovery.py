@@ -7,7 +7,7 @@ from functools import partial
 
 from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.kernel.reason import TransitionReason
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
@@ -30,7 +30,7 @@ from interlock.workers.tasks.verification.task_check import (
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 
 
-async def recovery(work: Work) -> Outcome:
+async def recovery(work: EffectWork) -> Outcome:
     """Commit partial work to its branch. If its completion signals pass, the task is `done`.
 
     Then it is verified and merged like any other. Work in files that the task does not own fails

@@ -8,7 +8,7 @@ from pathlib import Path
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.record import Record
 from interlock.kernel.table import Data
-from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.branch import delete_branch, put_away, saved_ref
 from interlock.workers.gateways.git.errors import GitError, RefusedError
@@ -24,7 +24,7 @@ COMPONENT = "turn_cleanup"
 WHY_LENGTH_MAX = 2_000
 
 
-def turn_cleanup(work: Work) -> Outcome | None:
+def turn_cleanup(work: EffectWork) -> Outcome | None:
     """Remove the worktree of a turn that has ended. All work in it is brought to its branch first.
 
     A worktree whose work cannot be on a branch stays, and the turn says where it is. A turn that
@@ -49,7 +49,7 @@ def turn_cleanup(work: Work) -> Outcome | None:
     return Outcome("agent_reaped", left)
 
 
-def _check_agent_has_ended(work: Work, data: Data) -> None:
+def _check_agent_has_ended(work: EffectWork, data: Data) -> None:
     """Raise NotYetError while the agent's process may still run.
 
     It is gone when the agent is dead and owes nothing: its lease and the grace are over then.
@@ -65,13 +65,13 @@ def _check_agent_has_ended(work: Work, data: Data) -> None:
             raise NotYetError(f"{agent.id} is {agent.state}, its process may still run")
 
 
-def _check_verification_has_ended(work: Work, data: Data) -> None:
+def _check_verification_has_ended(work: EffectWork, data: Data) -> None:
     """Raise NotYetError while the task has this claim, whose verification needs the worktree."""
     if _is_current_claim(work, data):
         raise NotYetError(f"{data['task']} still needs the worktree for its verification")
 
 
-def _is_current_claim(work: Work, data: Data) -> bool:
+def _is_current_claim(work: EffectWork, data: Data) -> bool:
     """Whether the turn belongs to the current claim of its task."""
     try:
         task = work.dispatch.views.record(str(data["task"]))
@@ -81,19 +81,19 @@ def _is_current_claim(work: Work, data: Data) -> bool:
     return task.state in CLAIM_STATES and claim.get("number") == data["number"]
 
 
-def _end_unstarted_turn(work: Work, record: Record) -> None:
+def _end_unstarted_turn(work: EffectWork, record: Record) -> None:
     """Advance a turn that never started, so that it can be cleaned up."""
     _fire(work, record, "task_claimed", {})
     _fire(work, record, "task_failed", {"reason": "it was never started"})
 
 
-def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
+def _fire(work: EffectWork, record: Record, trigger: str, payload: Data) -> None:
     with suppress(CallError):
         call = component_call(COMPONENT, trigger, record.id)
         work.dispatch.fire(record.id, trigger, payload, call)
 
 
-def _clean_repository(work: Work, data: Data, *, accepted: bool) -> Data:
+def _clean_repository(work: EffectWork, data: Data, *, accepted: bool) -> Data:
     """Remove the worktree and the branches of a turn; return where work of it is left."""
     folder = Path(str(data["worktree"])).resolve()
     try:
@@ -115,7 +115,7 @@ def _clean_repository(work: Work, data: Data, *, accepted: bool) -> Data:
 
 
 def _remove_worktree_of_claim(
-    work: Work, repository: Repository, own: Worktree, *, accepted: bool
+    work: EffectWork, repository: Repository, own: Worktree, *, accepted: bool
 ) -> Data:
     """Save the work in a worktree and remove it; return where it is if it has to stay.
 
@@ -136,7 +136,7 @@ def _remove_worktree_of_claim(
     return {}
 
 
-def _stays(work: Work, folder: Path, refusal: RefusedError) -> Data:
+def _stays(work: EffectWork, folder: Path, refusal: RefusedError) -> Data:
     why = str(refusal)[:WHY_LENGTH_MAX]
     work.audit("worktree_kept", {"worktree": str(folder), "reason": why})
     return {"worktree": str(folder), "why": why}
@@ -154,7 +154,7 @@ def _remove_review_checkouts(
 
 
 def _delete_branches(
-    work: Work,
+    work: EffectWork,
     repository: Repository,
     data: Data,
     own: Worktree | None,
@@ -178,7 +178,7 @@ def _delete_branches(
                     delete_branch(repository, tree.branch, target=target, force=False)
 
 
-def _is_closed(work: Work, task: str) -> bool:
+def _is_closed(work: EffectWork, task: str) -> bool:
     with suppress(UnknownRecordError):
         return work.dispatch.views.record(task).state == "closed"
     return False

@@ -10,7 +10,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.kernel.machines.tasks.trust import Trust, too_many_files
 from interlock.kernel.reason import TransitionReason
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.git.branch import commit_of, head
 from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
@@ -36,7 +36,7 @@ AGENT_POLL_S = 0.1
 AGENT_POLLS_MAX = 900
 
 
-async def verification(work: Work) -> Outcome:
+async def verification(work: EffectWork) -> Outcome:
     """Verify the branch of a claim in a review checkout, or what the subtasks of a task merged.
 
     Work whose worktree or branch is gone is rejected. The work of a task without a repository is
@@ -56,7 +56,7 @@ class AgentAtWorkError(RuntimeError):
     """The agent still runs in the worktree that is to be verified. Try again later."""
 
 
-async def _wait_for_agent(work: Work) -> None:
+async def _wait_for_agent(work: EffectWork) -> None:
     """Wait until the agent that reported the task done has ended. Raises AgentAtWorkError."""
     agent = (work.record.data.get("claim") or {}).get("agent")
     for _ in range(AGENT_POLLS_MAX):
@@ -66,7 +66,7 @@ async def _wait_for_agent(work: Work) -> None:
     raise AgentAtWorkError(f"{agent} is still at work on it")
 
 
-def _is_at_work(work: Work, agent: str) -> bool:
+def _is_at_work(work: EffectWork, agent: str) -> bool:
     try:
         found = work.dispatch.views.record(agent)
     except UnknownRecordError:
@@ -129,7 +129,7 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     return replace(outcome, payload={**outcome.payload, **merged})
 
 
-def _replay(work: Work, repository: Repository) -> WorkReplayed | Outcome | None:
+def _replay(work: EffectWork, repository: Repository) -> WorkReplayed | Outcome | None:
     """Put the work on top of its target, if that was reset or rebased since the work began.
 
     Return an outcome if that is not possible. Where the target is gone, the merge says so.
@@ -150,7 +150,7 @@ def _replay(work: Work, repository: Repository) -> WorkReplayed | Outcome | None
     return done
 
 
-def _why_asked(work: Work, files: int) -> str:
+def _why_asked(work: EffectWork, files: int) -> str:
     """Say why a person must agree to work on so many files, by the trust in its agent, or ''."""
     identity, limits = work.record.data["claim"]["identity"], work.dispatch.settings.files_by_trust
     if not limits:

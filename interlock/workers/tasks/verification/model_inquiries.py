@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interlock.workers.engine.work import OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, OverBudgetError
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.tasks.verification.judge_model import (
     Inquiry,
@@ -27,7 +27,7 @@ class ModelInquiries:
     The cost of each is reserved before it, and counted after it however it ends.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: EffectWork) -> None:
         self.work = work
         self._model = work.resources.get(open_judge)
 

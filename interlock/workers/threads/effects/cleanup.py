@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.sources import CleanedUp, open_sources
 
 
-async def cleanup(work: Work) -> Outcome:
+async def cleanup(work: EffectWork) -> Outcome:
     """Remove the request. A repetition with the effect's key changes nothing."""
     sources = work.resources.get(open_sources)
     answer = await sources.clean_up(work.record.data["inciting"], key=work.key)

@@ -13,7 +13,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.event import Note
 from interlock.kernel.record import ID_DEPTH_MAX, ancestors
 from interlock.workers.engine.tracing import traced_tool
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import open_registry
@@ -23,7 +23,7 @@ from interlock.workers.text import sentence
 STALL_MARGIN_MS = 60_000
 
 
-async def execution(work: Work) -> Outcome:
+async def execution(work: EffectWork) -> Outcome:
     """Call the approved capability once, and return how the call ended."""
     action = work.record.data["proposals"].get("action") or {}
     if action.get("cleared") or not action.get("payload", {}).get("capability"):
@@ -52,7 +52,7 @@ async def execution(work: Work) -> Outcome:
     return outcome_of(work, result)
 
 
-def prepared(work: Work, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
+def prepared(work: EffectWork, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
     """Return the capability and all its arguments, checked once more against its schema."""
     registry, parameters = work.resources.get(open_registry), payload.get("parameters", {})
     capability = registry[payload["capability"]]
@@ -66,13 +66,13 @@ def prepared(work: Work, payload: Mapping[str, Any]) -> tuple[Capability, Mappin
     return capability, registry.bind(capability.name, parameters, runtime)
 
 
-def confirmed_item_ids(work: Work) -> list[str]:
+def confirmed_item_ids(work: EffectWork) -> list[str]:
     """Return the ids of the items that belong to the thread by its confirmed context."""
     context = work.record.data["proposals"].get("context") or {}
     return list(context.get("payload", {}).get("item_ids", []))
 
 
-def note_start(work: Work, capability: Capability, payload: Mapping[str, Any]) -> None:
+def note_start(work: EffectWork, capability: Capability, payload: Mapping[str, Any]) -> None:
     """Note the start. If an earlier attempt has no noted end, note that its worker was lost."""
     if work.attempt > 1:
         history = work.dispatch.views.history(work.record.id)
@@ -91,7 +91,7 @@ def note_start(work: Work, capability: Capability, payload: Mapping[str, Any]) -
 
 
 async def call_with_notes(
-    work: Work, capability: Capability, bound: Mapping[str, Any]
+    work: EffectWork, capability: Capability, bound: Mapping[str, Any]
 ) -> Result | None:
     """Run the call to its end, and note each step. Return None if an order stopped it."""
     # One thread writes the notes: their order is kept, and the event loop never waits for them.
@@ -116,7 +116,7 @@ async def call_with_notes(
         await asyncio.to_thread(notes.shutdown)
 
 
-async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
+async def stoppable(work: EffectWork, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
     """Wait until the task has ended; cancel it at the first order to stop.
 
     A thread cannot be stopped: a synchronous capability runs to its end, and its result is
@@ -144,7 +144,7 @@ async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool)
     return task.result()
 
 
-def note_end(work: Work, capability: Capability, result: Result | None) -> None:
+def note_end(work: EffectWork, capability: Capability, result: Result | None) -> None:
     """Note the end of the call."""
     detail: dict[str, Any] = {
         "capability": capability.name,
@@ -162,7 +162,7 @@ def note_end(work: Work, capability: Capability, result: Result | None) -> None:
     work.audit("execution_finished", detail)
 
 
-def outcome_of(work: Work, result: Result | None) -> Outcome:
+def outcome_of(work: EffectWork, result: Result | None) -> Outcome:
     """Return the outcome of a result."""
     suffix = work.lease.suffix
     match result:
@@ -180,7 +180,7 @@ def outcome_of(work: Work, result: Result | None) -> Outcome:
             return execution_failed(str(result.code), result.detail, fields)
 
 
-def split_outcome(work: Work, split: SplitWork) -> Outcome:
+def split_outcome(work: EffectWork, split: SplitWork) -> Outcome:
     """Return the outcome of a split; a failure where the record cannot take these children."""
     if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
         detail = f"a thread can be split at most {ID_DEPTH_MAX - 1} levels deep"

@@ -13,7 +13,7 @@ from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Tier
 from interlock.kernel.table import Data
-from interlock.workers.engine.work import Outcome, OverBudgetError, Work
+from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
@@ -31,7 +31,7 @@ TIERS = {
 GUESS_CONFIDENCE_MIN = 0.3
 
 
-async def inference(work: Work) -> Outcome:
+async def inference(work: EffectWork) -> Outcome:
     """Infer the thread's target, and return a proposal or a typed failure."""
     data = work.record.data
     target = data["target"]
@@ -80,7 +80,7 @@ async def inference(work: Work) -> Outcome:
     return await asyncio.to_thread(proposed, registry, target, found[target], fields, deltas)
 
 
-async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome:
+async def ask(work: EffectWork, question: Question, estimate: int) -> InferenceOutcome:
     """Ask the model. A cancelled call may still be billed, so its estimate is booked."""
     timeout_s = work.dispatch.settings.model_timeout_s
     try:
@@ -101,7 +101,7 @@ def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount}
 
 
-async def fire_start(work: Work, outcome: Outcome) -> None:
+async def fire_start(work: EffectWork, outcome: Outcome) -> None:
     """Fire the start to its end. A cancellation meanwhile counts only if the work is stopped."""
     firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
     try:
@@ -112,13 +112,13 @@ async def fire_start(work: Work, outcome: Outcome) -> None:
             raise
 
 
-def started(work: Work, model: str, tier: str) -> Outcome:
+def started(work: EffectWork, model: str, tier: str) -> Outcome:
     """Return the outcome that moves the thread from the queue of the model to its inference."""
     payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
     return Outcome("inference_started", payload)
 
 
-def effective_policy(work: Work) -> AutonomyPolicy:
+def effective_policy(work: EffectWork) -> AutonomyPolicy:
     """Return the most conservative policy of the thread and its ancestors."""
     ids = ancestors(work.record.id)
     facts = work.dispatch.lifecycle.facts(work.record, ids)

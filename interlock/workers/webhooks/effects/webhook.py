@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from interlock.kernel.machines.webhooks.delivery.names import Trigger
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.webhook import WebhookAnswer, WebhookError, post, signed_headers
 from interlock.workers.text import sentence
@@ -19,7 +19,7 @@ from interlock.workers.webhooks.message import MessageBody, NothingToTellError, 
 from interlock.workers.webhooks.places import open_places
 
 
-async def webhook(work: Work) -> Outcome:
+async def webhook(work: EffectWork) -> Outcome:
     """Post the message of a delivery, unless many to its endpoint are on their way already.
 
     A worker that is lost after the endpoint has taken it leaves the message to be sent again, under
@@ -34,7 +34,7 @@ async def webhook(work: Work) -> Outcome:
         return await _send(work, endpoint)
 
 
-async def _send(work: Work, endpoint: Endpoint) -> Outcome:
+async def _send(work: EffectWork, endpoint: Endpoint) -> Outcome:
     try:
         body = await asyncio.to_thread(_body, work, endpoint)
     except NothingToTellError as why:
@@ -50,13 +50,13 @@ async def _send(work: Work, endpoint: Endpoint) -> Outcome:
     return _outcome(answer)
 
 
-def _body(work: Work, endpoint: Endpoint) -> MessageBody:
+def _body(work: EffectWork, endpoint: Endpoint) -> MessageBody:
     links = _links(work, endpoint)
     data = data_of(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
     return body_of(work.record, data, endpoint.format, work.dispatch.settings.namespace)
 
 
-def _links(work: Work, endpoint: Endpoint) -> AnswerLinks | None:
+def _links(work: EffectWork, endpoint: Endpoint) -> AnswerLinks | None:
     """Return what makes the links of a message, if its endpoint is to have any."""
     dispatch, settings = work.dispatch, work.dispatch.settings
     if endpoint.answers_as is None or settings.public_url is None:

@@ -20,7 +20,7 @@ from interlock.workers.engine.effects.cascade import advance
 from interlock.workers.engine.effects.notification import fire_loss
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
@@ -234,7 +234,7 @@ def test_an_end_counts_for_the_stay_that_began_its_countdown_unless_it_lasts(
         dispatch=SimpleNamespace(views=counts),
     )
 
-    assert (advance(cast(Work, work)) is not None) is advances
+    assert (advance(cast(EffectWork, work)) is not None) is advances
 
 
 def test_a_recheck_leaves_live_children(records: Records) -> None:
@@ -257,5 +257,5 @@ def test_a_loss_is_fired_by_the_trigger_of_the_machine_that_waits() -> None:
         record=ended, machine=MACHINES["thread"], key="t:3.0:abc", dispatch=dispatch
     )
 
-    fire_loss(cast(Work, work), Subscriber(RecordId("g/one"), "dependencies:2", "job", 5))
+    fire_loss(cast(EffectWork, work), Subscriber(RecordId("g/one"), "dependencies:2", "job", 5))
     assert fired == [("g/one", "dependency_lost")]

@@ -20,7 +20,7 @@ from interlock.workers.engine.effects import HANDLERS
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.system import SystemsError
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import check_families
 from tests.kernel.store.machines_families import ORDER, PART
@@ -101,7 +101,7 @@ def test_the_children_are_read_in_their_order_to_work_with_what_they_did(orders:
     effect = orders.dispatch.effect("order", "cascade")
     lease = orders.dispatch.leases.claim(entry.key("r"), effect, nonce="n", holder="here", schema=1)
     assert isinstance(lease, Lease)
-    work = Work(orders.dispatch, orders.runner.resources, lease, asked_at=0)
+    work = EffectWork(orders.dispatch, orders.runner.resources, lease, asked_at=0)
 
     assert [child.data["part"] for child in work.children("parts")] == [*range(12)]
     assert work.children("checks") == []

@@ -33,7 +33,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.system import SystemsError
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import handlers
 from tests.waiting import until
@@ -247,7 +247,7 @@ def test_a_payment_that_was_begun_is_not_begun_again_and_a_person_is_asked(
     assert card is not None
     one.client.decide("inv", "approve", proposal=card.proposal)
 
-    def breaks(_: Work) -> Outcome:
+    def breaks(_: EffectWork) -> Outcome:
         raise OSError("the bank does not answer")
 
     one.work("invoice_payment", breaks)
@@ -280,7 +280,7 @@ def test_a_card_and_the_log_say_why_an_effect_was_given_up(
     del added
     one = OneWorker(environment)
 
-    def breaks(_: Work) -> Outcome:
+    def breaks(_: EffectWork) -> Outcome:
         raise LookupError("there is no rule for Acme\nand more lines")
 
     for _ in range(3):

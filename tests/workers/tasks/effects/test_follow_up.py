@@ -18,7 +18,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from interlock.workers.tasks import external_claim
@@ -76,7 +76,7 @@ class Scene:
         return self.client.show(claimed.record.data["claim"]["identity"])
 
 
-def twice(work: Work) -> None:
+def twice(work: EffectWork) -> None:
     """Perform the follow-up twice, as if the first worker was lost before it could settle."""
     follow_up(work)
     follow_up(work)

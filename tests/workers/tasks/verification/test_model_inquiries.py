@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.engine.work import Work
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.verification.judge_model import InquiryKind, open_judge
 from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
@@ -19,7 +19,7 @@ from tests.workers.engine.running import Running, settings_for
 from tests.workers.engine.test_work import claimed
 
 MODEL = "openai:gpt-4o-mini"
-Start = Callable[..., Work]
+Start = Callable[..., EffectWork]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterat
     """Return a function that claims an effect of a record with a budget."""
     opened: list[Running] = []
 
-    def start(cap: int, **more: str) -> Work:
+    def start(cap: int, **more: str) -> EffectWork:
         settings = {"INTERLOCK_MODEL_BASE_URL": provider.url, "INTERLOCK_JUDGE_MODEL": MODEL}
         running = Running(settings_for(server.url, prefix, **(settings | more)))
         opened.append(running)
@@ -54,7 +54,7 @@ async def ask(inquiries: ModelInquiries) -> Any:
     return await ask_model("is it good?")
 
 
-def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
+def run(work: EffectWork, action: Coroutine[Any, Any, Any]) -> Any:
     """Run in a new event loop, and close the model's connections at the end."""
 
     async def closing() -> Any:
@@ -68,7 +68,7 @@ def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(closing())
 
 
-def counters(work: Work) -> tuple[int, int]:
+def counters(work: EffectWork) -> tuple[int, int]:
     found = work.dispatch.views.record(work.record.id).counters
     return found.get("tree.spent", 0), found.get("reserved.spent", 0)
 
