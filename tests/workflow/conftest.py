@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +11,6 @@ import pytest
 from interlock.workers.engine.system import Definition
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workflow.at_work import AtWork, Start, registered
-
-# The programs there import each other by short names, as files of one folder can.
-sys.path.append(str(Path(__file__).parents[2] / "examples" / "own"))
 
 
 @pytest.fixture
