@@ -33,6 +33,12 @@ class Refuse(Exception):  # noqa: N818 - it reads as what it does: raise Refuse(
     """A call is refused, with a sentence for who makes it."""
 
 
+class Cancelled(Shape):
+    """Why a person or a program has cancelled a record."""
+
+    reason: str = ""
+
+
 class Begun(Shape):
     """What was begun and may not be done twice, and a digest of the data that the step saw."""
 

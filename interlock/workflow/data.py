@@ -13,7 +13,7 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from interlock.kernel.errors import InvalidPayloadError
@@ -50,9 +50,9 @@ class Data(BaseModel):
 
 
 class Because(CardAnswer):
-    """An answer that takes a reason."""
+    """An answer that needs a reason."""
 
-    reason: str = ""
+    reason: Annotated[str, Field(min_length=1)]
 
 
 class MergeError(ValueError):
@@ -110,7 +110,9 @@ def lost_in_json(value: BaseModel) -> Iterator[str]:
     try:
         again = type(value).model_validate_json(value.model_dump_json())
     except (ValueError, TypeError) as failure:
-        yield f"it cannot be kept as JSON and read again: {short(failure)}"
+        named = [name for name in type(value).model_fields if not _is_json(value, name)]
+        field = f"{named[0]}: " if named else ""
+        yield f"{field}it cannot be kept as JSON and read again: {short(failure)}"
         return
     for name in type(value).model_fields:
         was, read = getattr(value, name), getattr(again, name)
@@ -119,6 +121,14 @@ def lost_in_json(value: BaseModel) -> Iterator[str]:
                 f"{name}: JSON gives {read!r} back for {was!r}; use a type that JSON keeps, and "
                 "validators that do not change what they have changed before"
             )
+
+
+def _is_json(value: BaseModel, field: str) -> bool:
+    try:
+        value.model_dump_json(include={field})
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def short(failure: Exception) -> str:

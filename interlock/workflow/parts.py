@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel
@@ -163,12 +164,20 @@ class Declared:
         return self.close if name in self.ends else None
 
 
+# Options of questions and waits. A choice whose name is as near to one is a slip.
+OPTIONS, ALIKE = ("offered", "timeout", "on_timeout", "remind", "until", "then"), 0.85
+
+
 def named_choices(
     place: SourceLine, choices: Mapping[str, Choice]
 ) -> dict[str, tuple[str, type[BaseModel] | None]]:
     """Return each choice with its target, and the model of its answer. Raises WorkflowError."""
     found: dict[str, tuple[str, type[BaseModel] | None]] = {}
     for name, choice in choices.items():
+        if meant := get_close_matches(name, OPTIONS, 1, ALIKE):
+            raise place.error(
+                f"the choice {name} is written nearly as {meant[0]}=: which is meant?"
+            )
         if isinstance(choice, str):
             found[name] = (choice, None)
             continue

@@ -98,6 +98,15 @@ def message_of(function: Function) -> Any:
         ) from None
 
 
+def check_variable(function: Function, workflow: object) -> None:
+    """Refuse a step that takes the place of its workflow in the module. Raises WorkflowError."""
+    if getattr(function, "__globals__", {}).get(function.__name__) is workflow:
+        raise place_of(function).error(
+            f"the step {function.__name__} has the name of the variable with its workflow, which "
+            "it would hide: rename one of them"
+        )
+
+
 def takes_work(function: Function) -> bool:
     """Whether a step takes its work beside the data. Raises WorkflowError for other parameters."""
     _check(function, "step")

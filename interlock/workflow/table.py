@@ -32,6 +32,7 @@ from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Children
 from interlock.workflow.changing import (
     ONCE,
+    WHY,
     Begun,
     Lost,
     answered,
@@ -210,9 +211,13 @@ class _Table(Ways):
         }
         choices["again"] = (f"{step.unclear}_again", step.name, None)
 
+        fields = f" (with {', '.join(model.model_fields)}, as it would have set)" if model else ""
+        ways = f"{' or '.join(step.targets)}{fields} if it was done, again if it was not"
+
         def text(data: JsonData) -> str:
-            why = f" ({data['_lost']})" if data.get("_lost") else ""
-            return f"{step.name} was begun, and whether it was done is not known{why}. What is so?"
+            why = f" ({data[WHY]})" if data.get(WHY) else ""
+            begun = f"{step.name} was begun, and whether it was done is not known{why}."
+            return f"{begun} Answer {ways}."
 
         self._asking(step.unclear, text, choices)
 

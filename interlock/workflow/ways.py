@@ -25,8 +25,9 @@ from interlock.kernel.table import (
 from interlock.kernel.timer import Timer
 from interlock.workflow.changing import (
     Calling,
+    Cancelled,
 )
-from interlock.workflow.data import Because, JsonData
+from interlock.workflow.data import JsonData
 from interlock.workflow.durations import delay_of
 from interlock.workflow.names import (
     CANCEL,
@@ -62,7 +63,7 @@ class Ways:
         self.trigger = enum_of("Trigger", self._triggers())
         self.stages: list[Stage] = []
         self.rows: list[Transition] = []
-        self.payloads: dict[str, type[BaseModel]] = {CANCEL: Because}
+        self.payloads: dict[str, type[BaseModel]] = {CANCEL: Cancelled}
 
     def _into(
         self, trigger: str, source: str, target: str, actors: tuple[str, ...], **fields: Any

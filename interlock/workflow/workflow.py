@@ -40,6 +40,7 @@ from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
     check_data,
     check_returns_nothing,
+    check_variable,
     message_of,
     takes_work,
     targets_of,
@@ -138,6 +139,7 @@ class Workflow(Defined[D]):
             place = place_of(function)
             targets, takes = targets_of(function), takes_work(function)
             check_data(function, self.data, f"the data of {self.name}")
+            check_variable(function, self)
             self._add(
                 StepPart(
                     name=name or function.__name__,

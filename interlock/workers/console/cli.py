@@ -79,8 +79,10 @@ def console(as_json: AsJson = False) -> None:
     settings = settings_here()
     address = api_of_up(settings.home)
     if not address:
-        problem = "no console runs here: start it with `make up` or `interlock up`, or open the"
-        raise SettingsError(f"{problem} address at which `interlock serve` runs")
+        raise SettingsError(
+            "no console runs here: start it with `make up` or `interlock up`, where the extra "
+            "`web` is installed, or open the address at which `interlock serve` runs"
+        )
     # Where access tokens are asked for, there is no such token.
     token = read_token(settings.home)
     link = new_link(sessions_of(client().dispatch), address, token)

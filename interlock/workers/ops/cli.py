@@ -18,6 +18,7 @@ from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
 from interlock.workers.config import API_PORT, read_settings, with_systems
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
@@ -78,9 +79,11 @@ def up(
     from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
-        named = "home" in settings.model_fields_set
+        named, own = "home" in settings.model_fields_set, bool(settings.systems)
         home = settings.home.absolute()
-        answer(addresses, as_json=as_json, show=lambda v: screen.up(v, home, named=named))
+        answer(
+            addresses, as_json=as_json, show=lambda v: screen.up(v, home, named=named, has_own=own)
+        )
         sys.stdout.flush()
 
     settings = with_systems(read_settings(), systems or [])
@@ -286,6 +289,8 @@ def machines(
     """Print the tables of machines: their states with effects, their rows with actors."""
     from interlock.workers.ops.outline import outline
 
+    settings = settings_here()
+    add_systems(settings.systems, settings.capabilities_root)
     for unknown in set(names or ()) - set(MACHINES):
         raise UnknownMachineError(unknown, sorted(MACHINES))
     value = [outline(machine) for name, machine in MACHINES.items() if name in (names or MACHINES)]

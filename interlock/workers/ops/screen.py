@@ -235,9 +235,10 @@ def records(value: Mapping[str, Any], now_ms: int) -> None:
         out.print(Text(ended, style="dim"))
 
 
-def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
+def up(addresses: Mapping[str, str], home: Path, *, named: bool, has_own: bool = False) -> None:
     """Print the addresses of a deployment that was started; `named`: INTERLOCK_HOME has its home.
 
+    `has_own`: it has workflows of its users, who hand records in from programs of theirs.
     Commands in the same folder find a home that was not named by themselves.
     """
     where = f" at {addresses['api']}" if addresses["api"] else ""
@@ -254,7 +255,8 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
     table.add_row("logs", addresses["logs"])
     out.print(table)
     chosen = f"export INTERLOCK_HOME={shlex.quote(str(home))}"
-    submit = f"{program()} submit --title 'Call the dentist'"
+    command = "cards" if has_own else "submit --title 'Call the dentist'"
+    submit = f"{program()} {command}"
     lines = (chosen, submit) if named else (submit, f"{chosen}    # first, from another folder")
     out.print("in another terminal:" if named else "in another terminal, in this folder:")
     for line in lines:
