@@ -33,6 +33,10 @@ def rows_of(figures: Figures) -> Iterator[Row]:
                 f"{figures['lifecycles_per_s'][n]:.0f}/s",
                 f"{comparison}; tuned as ours is {tuned:.0f}: {to_tuned:.2f} times",
             )
+    if "workflow_to_machine" in figures:
+        rates, ratio = figures["workflows_per_s"], figures["workflow_to_machine"]
+        by_hand = f"the same machine by hand {rates['machine']:.0f}/s: {ratio:.2f} times"
+        yield "a workflow of five steps, one process", f"{rates['workflow']:.0f}/s", by_hand
     simple = (
         ("transitions_per_s", "transitions, the kernel alone", "{:,}/s"),
         ("submits_per_s", "threads submitted by one client", "{:,}/s"),
