@@ -20,7 +20,6 @@ from interlock.workflow.data import (
     digest,
     fields_merged_by,
     merged,
-    overtaken,
     visible,
 )
 from interlock.workflow.parts import CallPart
@@ -53,13 +52,14 @@ class Lost(Shape):
     detail: str = ""
 
 
+def forgotten(ask: Ask) -> JsonData:
+    """Return the data without what the workflow itself remembered of the state that is left."""
+    return {name: value for name, value in ask.data.items() if name not in (ONCE, WHY)}
+
+
 def answered(ask: Ask) -> JsonData:
     """Return the data with the outcome of a step. What the step had begun is over."""
-    return {
-        name: value
-        for name, value in merged(ask.data, ask.payload).items()
-        if name not in (ONCE, WHY)
-    }
+    return merged(forgotten(ask), ask.payload)
 
 
 def begun(ask: Ask) -> JsonData:
@@ -73,14 +73,14 @@ def lost(ask: Ask) -> JsonData:
     return {**data, WHY: ask.payload.get("detail", "")}
 
 
-def is_overtaken(ask: Ask) -> bool:
-    """Whether a call has changed what the step changes too, so that the step begins again."""
-    return bool(overtaken(ask.data, ask.payload))
+def unless_begun(guard: Callable[[Ask], bool]) -> Callable[[Ask], bool]:
+    """Return a guard that disagrees once something has begun that may be done once."""
+    return lambda ask: ONCE not in ask.data and guard(ask)
 
 
 def settled(model: type[BaseModel], data: JsonData) -> str:
     """Return a digest of the plain fields, which no call may change once a step has begun."""
-    return digest({name: data[name] for name in fields_merged_by(model, Merge.PLAIN)})
+    return digest({name: data.get(name) for name in fields_merged_by(model, Merge.PLAIN)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,8 @@ class Calling:
             change = self._change(ask)
         except Refuse as refusal:
             return str(refusal) or "it is refused"
+        if change.get("taken"):
+            return f"{', '.join(change['taken'])} is emptied by steps alone"
         if not (self.is_once or (self.marks_once and ONCE in ask.data)):
             return ""
         names = ", ".join(change.get("values", {}))
@@ -110,11 +112,11 @@ class Calling:
             "call again when it has ended"
         )
 
-    def changes_text(self, text: Callable[[JsonData], str]) -> Callable[[Ask], bool]:
-        """Return whether a call is taken and changes a text of the data."""
+    def changes(self, value: Callable[[JsonData], object]) -> Callable[[Ask], bool]:
+        """Return whether a call is taken and changes a value that follows from the data."""
 
         def changes(ask: Ask) -> bool:
-            return self.is_taken(ask) and text(self.update(ask)) != text(ask.data)
+            return self.is_taken(ask) and value(self.update(ask)) != value(ask.data)
 
         return changes
 

@@ -160,6 +160,9 @@ def _state(flow: Declared, state: State) -> None:
         _length(state.place, "timeout", state.timeout)
 
 
+AGAIN = "again"  # the choice of who says that a step is to be done again
+
+
 def _step(step: StepPart) -> None:
     for names, whose in (
         (OF_ANY_MACHINE, "something that Interlock does for every record"),
@@ -174,6 +177,10 @@ def _step(step: StepPart) -> None:
         raise step.place.error(f"queue={step.queue!r} is a queue of Interlock's: choose another")
     if step.pool in PROCESSES:
         raise step.place.error(f"pool={step.pool!r} is a process of Interlock's: choose another")
+    if step.unclear and AGAIN in step.targets:
+        raise step.place.error(
+            f"{AGAIN} is a choice of the card of {step.unclear}: rename the state"
+        )
     _length(step.place, "timeout", step.timeout)
     _length(step.place, "retry_delay", step.retry_delay)
     if type(step.max_attempts) is not int or not 1 <= step.max_attempts <= 100:  # noqa: PLR2004 - more never helps
@@ -306,6 +313,7 @@ def _start(flow: Declared) -> str:
         for target in targets_from(state)
         if target != name
     }
+    entered |= {flow.budget.over} if flow.budget else set()
     first = [name for name in flow.states if name not in entered]
     if len(first) == 1:
         return first[0]

@@ -64,7 +64,7 @@ class Change(Shape):
 
     `values` are new values by the path of the field (`address.city`), and `before` has a digest of
     each old one; `appended` are new items by field; `taken` is how many items left the front;
-    `added` is what a number grew by.
+    `added` is what a number grew by; `seen` is how many items an inbox had when the step began.
     """
 
     values: dict[str, Any] | None = None
@@ -72,6 +72,7 @@ class Change(Shape):
     appended: dict[str, list[Any]] | None = None
     taken: dict[str, int] | None = None
     added: dict[str, float | int] | None = None
+    seen: dict[str, int] | None = None
 
 
 def merge_of(field: FieldInfo) -> Merge:
@@ -155,7 +156,7 @@ def merged(data: JsonData, change: JsonData) -> dict[str, Any]:
     """Return the data with a change in it."""
     result = dict(data)
     for name, number in change.get("taken", {}).items():
-        result[name] = result[name][number:]
+        result[name] = result.get(name, [])[number:]
     for name, items in change.get("appended", {}).items():
         result[name] = [*result.get(name, []), *items]
     for name, number in change.get("added", {}).items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, SecretBytes, SecretStr, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
-from interlock.workflow.data import Data, lost_in_json, short
+from interlock.workflow.data import Data, Merge, lost_in_json, merge_of, short
 from interlock.workflow.place import SourceLine
 from interlock.workflow.sample import adapter_of, full_sample, sample
 
@@ -39,6 +39,9 @@ def _faults(model: type[BaseModel]) -> Iterator[str]:
             why = "is private, and would not be stored: make it a field without _"
             yield f"{part.__name__}.{private} {why}"
         for field, info in part.model_fields.items():
+            if part is not model and merge_of(info) is not Merge.PLAIN:
+                where = f"is inside of {name}: Log, Inbox and Sum stand in {name} itself"
+                yield f"{part.__name__}.{field} {where}"
             yield from (f"{part.__name__}.{field} {why}" for why in _faults_of(field, info))
     try:
         model.model_json_schema(mode="serialization")
@@ -47,11 +50,14 @@ def _faults(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _faults_of(name: str, field: FieldInfo) -> Iterator[str]:
+    found = [*_types_in(field.annotation)]
     if {field.alias, field.validation_alias, field.serialization_alias} - {None, name}:
         yield "has an alias: the data are stored and read by the names of the fields"
+    if any(kind in (set, frozenset) or get_origin(kind) in (set, frozenset) for kind in found):
+        yield "is a set, which has another order in each process: use a list"
     if field.exclude:
         yield "is left out of what is stored: take exclude=True away"
-    if any(kind in (SecretStr, SecretBytes) for kind in _types_in(field.annotation)):
+    if any(kind in (SecretStr, SecretBytes) for kind in found):
         cure = "let the step read it, for instance from the environment"
         yield f"is a secret, of which JSON keeps stars alone: {cure}"
     if field.is_required() or field.default_factory:

@@ -12,7 +12,15 @@ from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.question import nothing
 from interlock.kernel.table import Ask, Bounds
-from interlock.workflow.data import OWN, JsonData, Merge, checked, fields_merged_by, visible
+from interlock.workflow.data import (
+    JsonData,
+    Merge,
+    checked,
+    fields_merged_by,
+    merged,
+    overtaken,
+    visible,
+)
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.parts import Declared, QuestionPart, StepPart
 from interlock.workflow.place import SourceLine
@@ -77,17 +85,32 @@ class OfData:
 
         return of_json
 
-    def has_mail(self, ask: Ask) -> bool:
-        """Whether an inbox has items that a step, which ends now, has not taken."""
+    def is_overtaken(self, ask: Ask) -> bool:
+        """Whether a call has changed what the step changes too, or both do not fit together."""
+        if overtaken(ask.data, ask.payload):
+            return True
+        try:
+            self.load(merged(ask.data, ask.payload))
+        except ValueError:
+            return True
+        return False
+
+    def has_new_mail(self, ask: Ask) -> bool:
+        """Whether an inbox has items that came while the step was at work, which ends now."""
+        seen = ask.payload.get("seen", {})
+        return any(len(ask.data.get(name, [])) > seen.get(name, 0) for name in self.inboxes)
+
+    def leaves_mail(self, ask: Ask) -> bool:
+        """Whether an inbox has items that the step, which ends now, has not taken."""
         taken = ask.payload.get("taken", {})
-        return any(len(ask.data[name]) > taken.get(name, 0) for name in self.inboxes)
+        return any(len(ask.data.get(name, [])) > taken.get(name, 0) for name in self.inboxes)
 
     def answer(self, ask: Ask) -> JsonData:
         """Return the data with the fields of an answer. Raises InvalidPayloadError."""
         known = self.flow.data.model_fields
         given = {name: value for name, value in ask.payload.items() if name in known}
-        own = {name: value for name, value in ask.data.items() if name.startswith(OWN)}
-        return {**own, **checked(self.flow.data, "the answer", {**visible(ask.data), **given})}
+        # What the workflow itself remembered of the state ends with the answer.
+        return checked(self.flow.data, "the answer", {**visible(ask.data), **given})
 
     def result(self, step: StepPart) -> type[BaseModel] | None:
         """Return the model of what a person may fill in for a step: the fields that it sets."""

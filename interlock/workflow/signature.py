@@ -7,7 +7,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator
 from enum import Enum
-from types import FunctionType, UnionType
+from types import CodeType, FunctionType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -120,8 +120,17 @@ def takes_work(function: Function) -> bool:
 
 
 def uses_once(function: Function) -> bool:
-    """Whether a step calls `work.once`."""
-    return "once" in inspect.unwrap(function).__code__.co_names
+    """Whether a step calls `work.once`, or `once_async`, also inside of a function in it."""
+    names = (set(code.co_names) for code in _codes(inspect.unwrap(function).__code__))
+    return any({"once", "once_async"} & each for each in names)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of a function, and that of the functions in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 def fields_set(function: Function) -> frozenset[str]:

@@ -17,8 +17,10 @@ from interlock.workflow.changing import ONCE
 from interlock.workflow.data import (
     Data,
     JsonData,
+    Merge,
     as_json,
     changes,
+    fields_merged_by,
     lost_in_json,
     short,
     visible,
@@ -103,7 +105,7 @@ class _Running:
             raise StepResultError(f"{problem}{', '.join(step.targets)} ({step.place})")
         try:
             if data.model_dump(mode="json", warnings=False) == before:
-                return Outcome(after_step(target))
+                return Outcome(after_step(target), self._seen(before))
             # A nested value can be changed without a check: here the whole is checked.
             whole = self.flow.data.model_validate(data.model_dump(warnings=False))
             if lost := next(lost_in_json(whole), ""):
@@ -112,7 +114,12 @@ class _Running:
         except ValueError as failure:
             problem = f"{step.name} left data that cannot be kept: {short(failure)}"
             raise StepResultError(f"{problem} ({step.place})") from failure
-        return Outcome(after_step(target), change)
+        return Outcome(after_step(target), {**change, **self._seen(before)})
+
+    def _seen(self, before: JsonData) -> JsonData:
+        """Return how much of each inbox the step has seen: what came later begins it again."""
+        inboxes = fields_merged_by(self.flow.data, Merge.INBOX)
+        return {"seen": {name: len(before.get(name, [])) for name in inboxes}} if inboxes else {}
 
     def _failed(self, failure: Exception) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -37,9 +38,9 @@ from interlock.workflow.changing import (
     Lost,
     answered,
     begun,
-    is_overtaken,
     lost,
     settled,
+    unless_begun,
 )
 from interlock.workflow.data import Change, JsonData, checked
 from interlock.workflow.durations import DAY, as_ms, delay_of
@@ -171,7 +172,7 @@ class _Table(Ways):
         self._add(
             step.name,
             move(self.trigger[LOST], unclear, by(ORPHANS, effect), update=lost),
-            move(self.trigger[TIMEOUT], unclear, by(STALLS)),
+            *self._overdue(step, unclear),
         )
         self._cancel(
             step.name,
@@ -180,20 +181,32 @@ class _Table(Ways):
         )
         self._unclear(step)
 
+    def _overdue(self, step: StepPart, unclear: StrEnum) -> list[Row]:
+        """Return the rows of a step that takes too long: it begins again if nothing has begun."""
+        asks = move(self.trigger[TIMEOUT], unclear, by(STALLS))
+        if step.once:
+            return [asks]
+        guard = unless_begun(lambda ask: True)  # noqa: ARG005 - whatever the data are
+        return [reenter(self.trigger[TIMEOUT], by(STALLS), guard=guard, abandons=True), asks]
+
     def _outcome(self, step: StepPart, effect: Effect, target: str) -> list[Row]:
         trigger, actors = self.trigger[after(target)], by(effect)
         says = f"{step.name} has ended: {target} follows"
         found: list[Row] = []
         if self.flow.calls and not step.once:
             why = f"a call changed what {step.name} has changed too, so it begins again"
-            found.append(reenter(trigger, actors, guard=is_overtaken, says=why))
-        if target in self.closed and self.of_data.inboxes and not step.once:
-            why = f"a call came while {step.name} was at work, so it begins again"
             found.append(
-                reenter(trigger, actors, guard=self.of_data.has_mail, update=answered, says=why)
+                reenter(trigger, actors, guard=unless_begun(self.of_data.is_overtaken), says=why)
             )
-        row = self._into(after(target), step.name, target, actors, update=answered, says=says)
-        return [*found, row]
+        row = partial(self._into, after(target), step.name, target, actors, update=answered)
+        if target in self.closed and self.of_data.inboxes:
+            if not step.once:
+                why = f"a call came while {step.name} was at work, so it begins again"
+                guard = unless_begun(self.of_data.has_new_mail)
+                found.append(reenter(trigger, actors, guard=guard, update=answered, says=why))
+            unread = f"{says}, with mail that no step has read"
+            found.append(row(guard=self.of_data.leaves_mail, says=unread))
+        return [*found, row(says=says)]
 
     def _question(self, question: QuestionPart) -> None:
         choices = {
@@ -248,6 +261,7 @@ class _Table(Ways):
             fields: dict[str, Any] = {"names_proposal": True}
             if model:
                 self.payloads[trigger] = model
+            if model or question is None:
                 fields["update"] = self.of_data.answer
             self._add(name, self._into(trigger, name, target, by(PERSON), **fields))
         self._cancel(name)
@@ -276,7 +290,9 @@ class _Table(Ways):
                 fields["update"] = self.of_data.answer
             self._add(wait.name, self._into(call, wait.name, target, ANYBODY, **fields))
         self._cancel(wait.name)
-        self._calls(wait.name)
+        self._calls(
+            wait.name, moment=self.of_data.moment(wait.until, wait.place) if wait.until else None
+        )
 
     def _each(self, each: EachPart) -> None:
         """Add the state in which a record waits for its children."""

@@ -26,6 +26,7 @@ from interlock.kernel.timer import Timer
 from interlock.workflow.changing import (
     Calling,
     Cancelled,
+    forgotten,
 )
 from interlock.workflow.data import JsonData
 from interlock.workflow.durations import delay_of
@@ -73,6 +74,8 @@ class Ways:
             fields |= {"effect": SPAWN, "spawns": target}
         elif source in self.families:
             fields |= {"effect": CASCADE}
+        # What a step has begun, and why it is unclear, is of the state that is left.
+        fields.setdefault("update", forgotten)
         if source == target:
             return reenter(self.trigger[trigger], actors, **fields)
         return move(self.trigger[trigger], self.state[target], actors, **fields)
@@ -85,20 +88,24 @@ class Ways:
         state: str,
         text: Callable[[JsonData], str] | None = None,
         *,
+        moment: Callable[[JsonData], int] | None = None,
         is_once: bool = False,
         marks_once: bool = False,
     ) -> None:
-        """Add the rows of calls. One that changes the text of a question begins it anew."""
+        """Add the rows of calls. What changes a question, or the time of a wait, begins it anew."""
         for part in self.flow.calls.values():
             self.payloads[part.name] = part.message
             calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
             trigger, actors = self.trigger[part.name], by(*part.by)
             if text:
-                asks_anew = calling.changes_text(text)
+                asks_anew = calling.changes(text)
                 update = calling.update
                 self._add(
                     state, stay(trigger, actors, guard=asks_anew, update=update, asks_anew=True)
                 )
+            if moment:
+                guard = calling.changes(moment)
+                self._add(state, reenter(trigger, actors, guard=guard, update=calling.update))
             self._add(
                 state,
                 stay(

@@ -32,6 +32,10 @@ def is_success(machine: Machine, record: Record) -> bool:
     return isinstance(stage, Terminal) and stage.is_success
 
 
+class AsyncStepError(TypeError):
+    """An async step calls what would keep all async steps of its worker waiting."""
+
+
 class UnclearError(PlacedError):
     """What may be done once was begun, and it is not known whether it was done."""
 
@@ -76,7 +80,12 @@ class Work:
         It waits while only what others have reserved is in the way. Raises OverBudgetError where
         the budget is used up.
         """
+        _refuse_event_loop("reserve")
         self._work.reserve(usd=usd, **counted)
+
+    async def reserve_async(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
+        """Do as `reserve` does, and let other steps go on meanwhile."""
+        await asyncio.to_thread(self._work.reserve, usd=usd, **counted)
 
     def spend(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
         """Count what was used, for good: `spend(tokens=87)`.
@@ -208,6 +217,13 @@ class Work:
 def once_key(name: str) -> str:
     """Return the name under which the result of what is done once is kept."""
     return f"once.{name}"
+
+
+def _refuse_event_loop(name: str) -> None:
+    """Refuse a call that waits where all async steps of the worker would wait with it."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise AsyncStepError(f"this step is async: write `await work.{name}_async(...)`")
 
 
 @contextmanager

@@ -44,14 +44,17 @@ class SystemFiles:
 
     def fault(self, environment: Mapping[str, str]) -> str:
         """Return why the code cannot be used, as a process of its own finds it, or ''."""
-        tried = subprocess.run(
-            [sys.executable, "-m", "interlock", "machines"],
-            env={**environment_without_settings(), **environment},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=TRY_S,
-        )
+        try:
+            tried = subprocess.run(
+                [sys.executable, "-m", "interlock", "machines"],
+                env={**environment_without_settings(), **environment},
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=TRY_S,
+            )
+        except subprocess.TimeoutExpired:
+            return f"its import takes longer than {TRY_S:g} s"
         lines = (tried.stderr or tried.stdout).strip().splitlines()
         return lines[-1] if tried.returncode and lines else ""
 
