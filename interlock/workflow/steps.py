@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Any
 
 from interlock.kernel.blame import PlacedError, blamed
-from interlock.kernel.errors import KernelError
-from interlock.workers.engine.work import EffectWork, Handler, Outcome, OverBudgetError
+from interlock.kernel.errors import FencedError, StoreError
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE
 from interlock.workflow.data import (
@@ -124,7 +124,8 @@ class _Running:
     def _failed(self, failure: Exception) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
-        if not may_be_done or isinstance(failure, KernelError | CancelledError | OverBudgetError):
+        is_of_the_lease = isinstance(failure, CancelledError | FencedError | StoreError)
+        if not may_be_done or is_of_the_lease:
             raise failure
         why = blamed(failure, otherwise=str(self.step.place))
         return Outcome(LOST, {"code": "unclear", "detail": why})

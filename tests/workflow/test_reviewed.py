@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from interlock import Data, Inbox, Work, Workflow
+from interlock import Budget, Data, Inbox, Work, Workflow
 from interlock.kernel.errors import GuardRefusedError
 from interlock.workers.engine.work import EffectWork, Outcome
 from tests.workflow.at_work import AtWork, Start
@@ -116,3 +116,24 @@ def test_a_wait_goes_by_the_time_that_a_call_has_set(at_work: Start) -> None:
     worker.client.fire("one", "move", {"text": sooner.isoformat()})
 
     assert worker.reach("one", "done").data["due"] == sooner.isoformat().replace("+00:00", "Z")
+
+
+def test_a_step_that_is_over_its_budget_after_it_has_paid_asks_a_person(at_work: Start) -> None:
+    paid: list[int] = []
+    flow = Workflow("paying", Desk, budget=Budget(tokens=1, over="spent"))
+
+    @flow.step(once=True)
+    def pay(d: Desk, work: Work) -> Literal["done"]:
+        d.sent = send(paid)
+        work.reserve(tokens=2)
+        return "done"
+
+    flow.ends(done=True, spent=False)
+    worker = at_work(flow)
+    worker.client.submit(flow, Desk(), id="one")
+
+    assert worker.work("one").state == "pay_unclear"
+    card = worker.client.card("one")
+    assert card
+    assert "2 tokens are needed" in card.question
+    assert paid == [1]
