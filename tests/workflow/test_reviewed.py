@@ -137,3 +137,48 @@ def test_a_step_that_is_over_its_budget_after_it_has_paid_asks_a_person(at_work:
     assert card
     assert "2 tokens are needed" in card.question
     assert paid == [1]
+
+
+def test_an_async_step_saves_begins_once_and_reserves_without_holding_up_others(
+    at_work: Start,
+) -> None:
+    sent: list[int] = []
+    flow = Workflow("quick", Desk, budget=Budget(tokens=5))
+
+    async def send_later(start: int) -> int:
+        sent.append(start)
+        return start + 1
+
+    @flow.step
+    async def work_on(d: Desk, work: Work) -> Literal["done"]:
+        await work.reserve_async(tokens=5)
+        begun = await work.saved_async("begin", send_later, 1)
+        d.sent = await work.once_async("send", send_later, begun)
+        if work.attempt == 1:
+            raise ConnectionError("what was kept is given back")
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Desk(), id="one")
+
+    assert worker.reach("one", "done").data["sent"] == 3
+    assert sent == [1, 2]
+
+
+def test_an_async_step_is_told_to_await_what_waits(at_work: Start) -> None:
+    flow = Workflow("slow", Desk, budget=Budget(tokens=5))
+
+    @flow.step(max_attempts=1)
+    async def work_on(d: Desk, work: Work) -> Literal["done"]:
+        del d
+        work.reserve(tokens=1)
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Desk(), id="one")
+
+    assert "write `await work.reserve_async(...)`" in worker.perform("one") + str(
+        worker.client.history("one")
+    )
