@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from interlock.kernel.reason import moved
 from interlock.kernel.record import RecordId, Version
 
 START = "0-0"  # the position before every line of a log
@@ -60,15 +61,8 @@ class Event:
     def because(self) -> str:
         """Why it happened: the sentence of its row, then the words that came with the call."""
         words = "; ".join(words_of(self.payload, self.cause.reason))
-        says = self.says or self._moved()
+        says = self.says or moved(self.trigger, self.source, self.target)
         return f"{says}: {words}" if words else says
-
-    def _moved(self) -> str:
-        if not self.source:
-            return "it was created"
-        if self.source == self.target:
-            return f"{self.trigger} was fired, and it stays {self.target}"
-        return f"{self.trigger} took it from {self.source} to {self.target}"
 
 
 def words_of(payload: Mapping[str, Any], reason: str) -> tuple[str, ...]:

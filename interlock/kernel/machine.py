@@ -277,11 +277,12 @@ class Machine:
     ) -> Explanation:
         """Say what firing this trigger now would do, or why it would not."""
         try:
-            target = self.decide(record, trigger, payload, facts).after.state
+            after = self.decide(record, trigger, payload, facts).after
         except (IllegalTransitionError, GuardRefusedError) as refusal:
             return Explanation(trigger, record.state, "", str(refusal))
-        sentence = f"{trigger} would take {record.id} from {record.state} to {target}"
-        return Explanation(trigger, record.state, target, sentence)
+        moves = f"{trigger} would take {record.id} from {record.state} to {after.state}"
+        says = filter(None, (moves, self.stage(after.state).left_over(after.data)))
+        return Explanation(trigger, record.state, after.state, "; ".join(says))
 
     def decide_creation(self, record: Record) -> Decision:
         """Return the decision that creates this record, in the state that it has."""
@@ -348,7 +349,7 @@ class Machine:
             explanation=called(self.name, f"the explanation of {_cell(row)}", row.explain, ask)
             if row.explain
             else None,
-            says=sentence(row.says or self.says.get(str(row.trigger), ""), ask.payload),
+            says=row.said(self.says, ask.payload, entered.left_over(data)),
             by=row.by,
             names_proposal=row.names_proposal,
             asks_anew=row.asks_anew,

@@ -27,7 +27,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Shape(BaseModel):
-    """Base of the models of payloads. An unknown field is refused."""
+    """Base of the models of payloads. An unknown field is refused, and None is a field left out."""
 
     # Pydantic compiles a model when it first checks a payload: no process uses all of them.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -92,9 +92,11 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
     """Check a payload against its model and return it as JSON-able data.
 
     `subject` names the payload in the InvalidPayloadError that is raised where it does not fit.
+    None is left out of a `Shape`; in every other model it is a value, and stays.
     """
+    leaves_out = issubclass(model, Shape)
     try:
-        return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+        return parsed(model, subject, payload).model_dump(mode="json", exclude_none=leaves_out)
     except ValueError as refusal:
         # What is wrong in a field of any type shows only now: a lone surrogate, too many levels.
         raise InvalidPayloadError(subject, [f"it cannot be kept as JSON: {refusal}"]) from None

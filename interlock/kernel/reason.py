@@ -138,6 +138,15 @@ def sentence(says: str, payload: Mapping[str, Any]) -> str:
     return says.format_map({name: _short(payload.get(name, "")) for name in names})
 
 
+def moved(trigger: str, source: str, target: str) -> str:
+    """Return why a record moved, where its row has no sentence."""
+    if not source:
+        return "it was created"
+    if source == target:
+        return f"{trigger} was fired, and it stays {target}"
+    return f"{trigger} took it from {source} to {target}"
+
+
 def _short(value: Any) -> str:
     parts = map(str, value[:VALUES_MAX]) if isinstance(value, list) else (str(value),)
     # Cut first: a field may have many thousands of letters.

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.question import nothing, shall_begin
-from interlock.kernel.reason import TransitionReason
+from interlock.kernel.reason import TransitionReason, moved, sentence
 from interlock.kernel.timer import Timer, TimerDue
 
 Data = Mapping[str, Any]
@@ -24,11 +24,13 @@ class Ask:
     """What the guards, updates and explanations of rows are given to read.
 
     These are the record's data, the payload of the trigger, and by id the facts of other records.
+    `found` keeps what one of them has worked out for the others, so that it is decided once.
     """
 
     data: Data
     payload: Data
     facts: Data
+    found: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 # Why a guard refuses: always the same sentence, or one about the record and the payload.
@@ -104,6 +106,11 @@ class Stage:
     def reminders(self) -> tuple[Timer, ...]:
         """The timers that a question which is asked anew starts again."""
         return tuple(timer for timer in self.timers if timer.trigger is None)
+
+    def left_over(self, data: Data) -> str:
+        """Return what the log and an explanation say of what an end leaves undone, or ''."""
+        del data
+        return ""
 
     def shares(self, data: Data) -> tuple[str, frozenset[str]]:
         """Return the queue that a record waits in here, or '', and the names that it holds."""
@@ -215,11 +222,15 @@ class Active(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Stage):
-    """A stage that no row leaves: the record has ended."""
+    """A stage that no row leaves: the record has ended. Its `outlook` says what it left undone."""
 
     notification: Effect | None = None  # owed on entry: it notifies the subscribers of the end
     cleanup: Effect | None = None  # owed on entry: it removes what the record leaves behind
     is_success: bool = False  # to its subscribers; any other end is a loss to them
+
+    def left_over(self, data: Data) -> str:
+        """Return what the log and an explanation say of what an end leaves undone, or ''."""
+        return self.outlook(data)
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may make a record owe."""
@@ -257,6 +268,16 @@ class Transition:
     reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
     says: str = ""  # why it moved a record; if empty, what the machine says of its trigger
+
+    def said(self, says: Mapping[str, str], payload: Data, left_over: str) -> str:
+        """Return why it moved a record, and what an end leaves undone.
+
+        `says` are the sentences of its machine, by trigger.
+        """
+        why = sentence(self.says or says.get(str(self.trigger), ""), payload)
+        if not left_over:
+            return why
+        return f"{why or moved(self.trigger, self.source, self.target)}; {left_over}"
 
     def owes(self) -> tuple[Owed, ...]:
         """Return the effect that a record owes once it has followed this row."""
