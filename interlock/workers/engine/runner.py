@@ -221,7 +221,10 @@ class Runner:
         future = asyncio.run_coroutine_threadsafe(
             self._cancellable(work, handler(work)), self._event_loop()
         )
-        return self._checked(work, future.result())
+        result = future.result()
+        if isinstance(result, SystemExit):
+            raise result
+        return self._checked(work, result)
 
     def _checked(self, work: EffectWork, outcome: Any) -> Outcome | None:
         if outcome is None or isinstance(outcome, Outcome):
@@ -233,8 +236,8 @@ class Runner:
 
     async def _cancellable(
         self, work: EffectWork, action: Coroutine[Any, Any, Outcome | None]
-    ) -> Outcome | None:
-        task = asyncio.ensure_future(action)
+    ) -> Outcome | SystemExit | None:
+        task = asyncio.ensure_future(_returned(action))
         loop = asyncio.get_running_loop()
 
         def cancel_if_stopped() -> None:
@@ -370,3 +373,13 @@ class Runner:
                 self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
                 threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
             return self._loop
+
+
+async def _returned(
+    action: Coroutine[Any, Any, Outcome | None],
+) -> Outcome | SystemExit | None:
+    """Return the outcome of an action, or its exit: raised, that would end the loop of all."""
+    try:
+        return await action
+    except SystemExit as end:
+        return end

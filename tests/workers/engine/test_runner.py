@@ -99,6 +99,22 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
     assert "a bug of ours" in notes(running, "effect_failed")[0].detail["detail"]
 
 
+def test_an_async_handler_that_exits_ends_alone(running: Running) -> None:
+    running.approved()
+    running.approved(record_id="two")
+
+    async def ends(_: EffectWork) -> Outcome:
+        await asyncio.sleep(0)
+        sys.exit("no more paper")
+
+    async def goes_on(_: EffectWork) -> Outcome:
+        await asyncio.sleep(0)
+        return DONE
+
+    assert "SystemExit: no more paper" in running.perform("one", ends)
+    assert running.perform("two", goes_on) == "execution_done -> done"
+
+
 def test_the_name_of_a_file_that_is_not_utf8_is_noted_and_told(running: Running) -> None:
     name = b"caf\xe9".decode(errors="surrogateescape")
 
