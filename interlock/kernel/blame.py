@@ -70,6 +70,11 @@ def _said(failure: BaseException) -> str:
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors)
 
 
+def is_own(file: str) -> bool:
+    """Whether a file is of who uses Interlock, and neither Interlock's, installed, nor Python's."""
+    return _nearness(file) == OWN
+
+
 def _nearness(file: str) -> int:
     """Return whose a file is: OWN, INSTALLED, INTERLOCK, or PYTHON."""
     if {"site-packages", "dist-packages"} & set(Path(file).parts):

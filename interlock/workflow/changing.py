@@ -73,6 +73,15 @@ def lost(ask: Ask) -> JsonData:
     return {**data, WHY: ask.payload.get("detail", "")}
 
 
+def unfit(misfit: Callable[[Ask], str]) -> Callable[[Ask], JsonData]:
+    """Return an update for an outcome that does not fit the data: a person is asked why not."""
+
+    def update(ask: Ask) -> JsonData:
+        return {**forgotten(ask), WHY: f"what it has set does not fit: {misfit(ask)}"}
+
+    return update
+
+
 def unless_begun(guard: Callable[[Ask], bool]) -> Callable[[Ask], bool]:
     """Return a guard that disagrees once something has begun that may be done once."""
     return lambda ask: ONCE not in ask.data and guard(ask)
@@ -98,10 +107,9 @@ class Calling:
 
     def refusal(self, ask: Ask) -> str:
         """Return why the call is refused, or ''."""
-        try:
-            change = self._change(ask)
-        except Refuse as refusal:
-            return str(refusal) or "it is refused"
+        change = self._change(ask)
+        if isinstance(change, Refuse):
+            return str(change) or "it is refused"
         if change.get("taken"):
             return f"{', '.join(change['taken'])} is emptied by steps alone"
         if not (self.is_once or (self.marks_once and ONCE in ask.data)):
@@ -121,10 +129,22 @@ class Calling:
         return changes
 
     def update(self, ask: Ask) -> JsonData:
-        """Return the data after the call."""
-        return merged(ask.data, self._change(ask))
+        """Return the data after a call that is taken."""
+        change = self._change(ask)
+        assert not isinstance(change, Refuse), "a guard has taken the call"
+        return merged(ask.data, change)
 
-    def _change(self, ask: Ask) -> JsonData:
+    def _change(self, ask: Ask) -> JsonData | Refuse:
+        """Return what the function of the call changes, or its refusal. It is called once."""
+        if self.part.name not in ask.found:
+            try:
+                ask.found[self.part.name] = self._called(ask)
+            except Refuse as refusal:
+                ask.found[self.part.name] = refusal
+        found: JsonData | Refuse = ask.found[self.part.name]
+        return found
+
+    def _called(self, ask: Ask) -> JsonData:
         before = visible(ask.data)
         data = self.model.model_validate(deepcopy(before))
         self.part.function(data, parsed(self.part.message, self.part.name, ask.payload))

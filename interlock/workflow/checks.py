@@ -14,6 +14,7 @@ from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data, as_json, item_type
+from interlock.workflow.model_checks import check_answer, check_model
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
     CANCELLED,
@@ -25,7 +26,7 @@ from interlock.workflow.names import (
     triggers_of_choices,
     unclear_states,
 )
-from interlock.workflow.of_data import OfData
+from interlock.workflow.of_data import PLAIN_TYPES, OfData
 from interlock.workflow.parts import (
     Budget,
     CallPart,
@@ -37,7 +38,9 @@ from interlock.workflow.parts import (
     WaitPart,
 )
 from interlock.workflow.place import SourceLine
+from interlock.workflow.signature import uses_once
 from interlock.workflow.trials import check_function, check_text
+from interlock.workflow.work import AFTER_AN_END
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 LENGTH_MAX = timedelta(days=3650)
@@ -70,6 +73,7 @@ def item_model(place: SourceLine, model: type[Data], field: str) -> type[Data]:
 def check(flow: Declared) -> None:
     """Refuse a definition that cannot work. Raises WorkflowError at the first fault."""
     _ends(flow)
+    _cleanups(flow)
     for name in unclear_states(flow):
         if place := flow.place_of(name):
             step = name.removesuffix("_unclear")
@@ -113,13 +117,18 @@ def _ends(flow: Declared) -> None:
             raise flow.close.error(f"{name} is an end, and a state already ({place})")
         if not isinstance(is_success, bool):
             raise flow.close.error(f"{name}={is_success!r}: say True for a success, else False")
-    for end, part in flow.cleanups.items():
-        if end not in ends_of(flow):
-            raise part.place.error(f"{end} is no end of {flow.name}: {', '.join(ends_of(flow))}")
     if flow.budget:
         _budget(flow, flow.budget)
     if flow.expires is not None:
         _length(flow.place, "expires", flow.expires)
+
+
+def _cleanups(flow: Declared) -> None:
+    for end, part in flow.cleanups.items():
+        if end not in ends_of(flow):
+            raise part.place.error(f"{end} is no end of {flow.name}: {', '.join(ends_of(flow))}")
+        if part.takes_work and uses_once(part.function):
+            raise part.place.error(f"{part.function.__name__} calls work.once {AFTER_AN_END}")
 
 
 def _budget(flow: Declared, budget: object) -> None:
@@ -246,16 +255,27 @@ def _wait(flow: Declared, wait: WaitPart) -> None:
 
 
 def _answer(flow: Declared, state: State, name: str, model: type[BaseModel]) -> None:
-    if isinstance(state, QuestionPart) and not issubclass(model, CardAnswer):
+    asks = isinstance(state, QuestionPart)
+    if asks and not issubclass(model, CardAnswer):
         raise state.place.error(
             f"the answer of {name} is a {model.__name__}: derive that from CardAnswer, so that "
             "the form of the card takes what the model takes"
         )
+    if not issubclass(model, CardAnswer):
+        check_model(state.place, model, name.title().replace("_", ""))
+    check_answer(state.place, name, model)
     known = flow.data.model_fields
-    if strange := [field for field in model.model_fields if field not in known]:
-        raise state.place.error(
-            f"{name} brings {strange[0]}, which is no field of {flow.data.__name__}: add the field"
-        )
+    for field, info in model.model_fields.items():
+        if field not in known:
+            raise state.place.error(
+                f"{name} brings {field}, which is no field of {flow.data.__name__}: add the field"
+            )
+        kinds = info.annotation, known[field].annotation
+        if kinds[0] is not kinds[1] and kinds != (int, float) and set(kinds) <= {*PLAIN_TYPES}:
+            brought, wanted = (kind.__name__ for kind in kinds if kind)
+            raise state.place.error(
+                f"{name} brings {field} as {brought}, and it is {wanted} in {flow.data.__name__}"
+            )
 
 
 def check_call(place: SourceLine, call: CallPart) -> None:

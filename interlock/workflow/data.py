@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from enum import Enum, auto
 from hashlib import sha256
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args
@@ -20,7 +21,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.payload import CardAnswer, Shape, parsed, path_of, problem_of
 
 T = TypeVar("T")
-Number = TypeVar("Number", int, float)
+Number = TypeVar("Number", int, float, Decimal)
 JsonData: TypeAlias = Mapping[str, Any]
 Found: TypeAlias = dict[str, dict[str, Any]]  # the fields of a `Change`
 
@@ -71,7 +72,7 @@ class Change(Shape):
     before: dict[str, str] | None = None
     appended: dict[str, list[Any]] | None = None
     taken: dict[str, int] | None = None
-    added: dict[str, float | int] | None = None
+    added: dict[str, float | int | str] | None = None  # a Decimal is a text in JSON
     seen: dict[str, int] | None = None
 
 
@@ -109,7 +110,8 @@ def checked(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) ->
 def lost_in_json(value: BaseModel) -> Iterator[str]:
     """Name each field that JSON does not give back as it was, with both values."""
     try:
-        again = type(value).model_validate_json(value.model_dump_json())
+        # As the store has it: a strict model would take from JSON what it refuses when it is read.
+        again = type(value).model_validate(json.loads(value.model_dump_json()))
     except (ValueError, TypeError) as failure:
         named = [name for name in type(value).model_fields if not _is_json(value, name)]
         field = f"{named[0]}: " if named else ""
@@ -160,7 +162,7 @@ def merged(data: JsonData, change: JsonData) -> dict[str, Any]:
     for name, items in change.get("appended", {}).items():
         result[name] = [*result.get(name, []), *items]
     for name, number in change.get("added", {}).items():
-        result[name] = result.get(name, 0) + number
+        result[name] = _sum_of(result.get(name, 0), number)
     for path, value in change.get("values", {}).items():
         result = _with(result, path.split("."), value)
     return result
@@ -215,7 +217,12 @@ def _inbox(found: Found, name: str, old: Any, new: Any) -> None:
 
 
 def _sum(found: Found, name: str, old: Any, new: Any) -> None:
-    found["added"][name] = new - old
+    decimal = isinstance(new, str)
+    found["added"][name] = str(Decimal(new) - Decimal(old)) if decimal else new - old
+
+
+def _sum_of(old: Any, more: Any) -> Any:
+    return str(Decimal(old) + Decimal(more)) if isinstance(more, str) else old + more
 
 
 _NOTHING: Mapping[Merge, Any] = {

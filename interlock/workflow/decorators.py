@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -45,13 +46,30 @@ class EachDecorator(Protocol):
     def __call__(self, function: Callable[[M, Work], N], /) -> Callable[[M, Work], N]: ...
 
 
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a function is async, itself or inside of its decorators."""
+    return any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
+
+
+async def finished(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what an async function returns, whatever decorators have made of it.
+
+    One that is no longer async is called in a thread: it may wait, or have an event loop of its
+    own. What it returns may still have to be awaited.
+    """
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments)
+    result = await asyncio.to_thread(function, *arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
 def ending_as(target: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that returns the state that follows, where the author's returns None."""
-    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+    if is_async(function):
 
         @wraps(function)
         async def run_async(*arguments: Any) -> str:
-            await function(*arguments)
+            await finished(function, *arguments)
             return target
 
         return run_async

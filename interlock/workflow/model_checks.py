@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, SecretBytes, SecretStr, ValidationError
@@ -25,7 +26,25 @@ def check_model(place: SourceLine, model: object, example: str) -> None:
     for value in (sample(model), full_sample(model)):
         # It is None if a validator refuses what fits the types: the first submission shows it.
         if value is not None and (lost := next(lost_in_json(value), "")):
-            raise place.error(f"{model.__name__} is not kept by JSON: {lost}")
+            cure = _unless_strict(value)
+            raise place.error(f"{model.__name__} is not kept by JSON: {lost}{cure}")
+
+
+def check_answer(place: SourceLine, name: str, model: type[BaseModel]) -> None:
+    """Refuse the model of an answer that no JSON fits. Raises WorkflowError."""
+    value = full_sample(model)
+    if value is not None and (lost := next(lost_in_json(value), "")):
+        cure = "write such a field as `day: Annotated[date, Field(strict=False)]`"
+        raise place.error(f"nobody could give the answer of {name}: {lost}; {cure}")
+
+
+def _unless_strict(value: BaseModel) -> str:
+    """Return what to do if JSON gives the value back to a model that is not strict, or ''."""
+    try:
+        type(value).model_validate(value.model_dump(mode="json"), strict=False)
+    except ValueError:
+        return ""
+    return "; leave strict out: JSON has numbers and texts alone, as a time is a text in it"
 
 
 def _faults(model: type[BaseModel]) -> Iterator[str]:
@@ -57,6 +76,10 @@ def _faults_of(name: str, field: FieldInfo) -> Iterator[str]:
         yield "is a set, which has another order in each process: use a list"
     if field.exclude:
         yield "is left out of what is stored: take exclude=True away"
+    if any(isinstance(kind, Merge) for kind in found):
+        yield "has Log, Inbox or Sum inside of its type: let it be the whole, as in `Log[str] = []`"
+    if merge_of(field) is Merge.SUM and field.annotation not in (int, float, Decimal):
+        yield "is a Sum of what is no number: write Sum[int], Sum[float] or Sum[Decimal]"
     if any(kind in (SecretStr, SecretBytes) for kind in found):
         cure = "let the step read it, for instance from the environment"
         yield f"is a secret, of which JSON keeps stars alone: {cure}"

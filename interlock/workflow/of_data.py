@@ -19,6 +19,7 @@ from interlock.workflow.data import (
     fields_merged_by,
     merged,
     overtaken,
+    short,
     visible,
 )
 from interlock.workflow.moments import epoch_ms, zone_named
@@ -87,23 +88,33 @@ class OfData:
 
     def is_overtaken(self, ask: Ask) -> bool:
         """Whether a call has changed what the step changes too, or both do not fit together."""
-        if overtaken(ask.data, ask.payload):
-            return True
+        return bool(overtaken(ask.data, ask.payload)) or self.is_misfit(ask)
+
+    def is_misfit(self, ask: Ask) -> bool:
+        """Whether the data would not fit their model with what the step has changed."""
+        return bool(self.misfit(ask))
+
+    def misfit(self, ask: Ask) -> str:
+        """Return how the data would not fit their model with what the step has changed, or ''."""
         try:
             self.load(merged(ask.data, ask.payload))
-        except ValueError:
-            return True
-        return False
+        except ValueError as failure:
+            return short(failure)
+        return ""
 
     def has_new_mail(self, ask: Ask) -> bool:
         """Whether an inbox has items that came while the step was at work, which ends now."""
         seen = ask.payload.get("seen", {})
         return any(len(ask.data.get(name, [])) > seen.get(name, 0) for name in self.inboxes)
 
-    def leaves_mail(self, ask: Ask) -> bool:
-        """Whether an inbox has items that the step, which ends now, has not taken."""
-        taken = ask.payload.get("taken", {})
-        return any(len(ask.data.get(name, [])) > taken.get(name, 0) for name in self.inboxes)
+    def unread(self, data: JsonData) -> str:
+        """Return what is said of mail that nobody will read, because the record has ended."""
+        left = {name: len(data.get(name, [])) for name in self.inboxes}
+        return "; ".join(
+            f"{name} has {number} item{'s' if number > 1 else ''} that no step has read"
+            for name, number in left.items()
+            if number
+        )
 
     def answer(self, ask: Ask) -> JsonData:
         """Return the data with the fields of an answer. Raises InvalidPayloadError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data
 from interlock.workflow.place import SourceLine
-from interlock.workflow.signature import Function
+from interlock.workflow.signature import Function, uses_once
 
 # A choice leads to a state; with a model, the answer has the fields of that model.
 Choice = str | tuple[str, type[BaseModel]]
@@ -31,13 +31,13 @@ class StepPart:
     targets: tuple[str, ...]
     takes_work: bool
     once: bool
-    marks_once: bool  # it calls work.once
     timeout: timedelta
     max_attempts: int
     retry_delay: timedelta  # after the first failure; it doubles
     on_failure: str  # the state that follows when its attempts are used up; '' asks a person
     pool: str
     queue: str
+    marks_once: bool = False  # it calls work.once: known when the definition is closed
 
     @property
     def unclear(self) -> str:
@@ -141,6 +141,13 @@ class Declared:
     cleanups: dict[str, Cleanup] = field(default_factory=dict)
     ends: dict[str, bool] = field(default_factory=dict)
     ended_at: SourceLine | None = None  # where the definition was closed
+
+    def close_at(self, place: SourceLine, ends: dict[str, bool]) -> None:
+        """Note how records end, and which steps call `work.once`: their functions are known now."""
+        self.ends, self.ended_at = ends, place
+        for name, state in self.states.items():
+            if isinstance(state, StepPart) and state.takes_work and uses_once(state.function):
+                self.states[name] = replace(state, marks_once=True)
 
     @property
     def close(self) -> SourceLine:

@@ -7,15 +7,17 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator
 from enum import Enum
-from types import CodeType, FunctionType, UnionType
+from types import CodeType, FunctionType, MethodType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from interlock.kernel.blame import is_own
 from interlock.workflow.place import names_here, place_of
 
 Function = Callable[..., Any]
 EXAMPLE = 'as in `-> Literal["done", "failed"]`'
+MARKS_ONCE = {"once", "once_async"}  # the methods of `Work` that begin what is not begun twice
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 
 
@@ -120,9 +122,45 @@ def takes_work(function: Function) -> bool:
 
 
 def uses_once(function: Function) -> bool:
-    """Whether a step calls `work.once`, or `once_async`, also inside of a function in it."""
-    names = (set(code.co_names) for code in _codes(inspect.unwrap(function).__code__))
-    return any({"once", "once_async"} & each for each in names)
+    """Whether a function calls `work.once`, or `once_async`, itself or by another of its author's.
+
+    It sees functions inside of it, and those of modules, classes and objects that it names.
+    """
+    return any(
+        MARKS_ONCE & set(code.co_names)
+        for reached in _reached(inspect.unwrap(function))
+        for code in _codes(reached.__code__)
+    )
+
+
+def _reached(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield a function, and the functions of its author that it and they call by name."""
+    waiting, seen = [function], {function}
+    while waiting:
+        yield (one := waiting.pop())
+        found = {named for named in _named(one) if _is_of_author(named, function)} - seen
+        seen |= found
+        waiting += found
+
+
+def _is_of_author(function: FunctionType, beside: FunctionType) -> bool:
+    """Whether a function is in a file of who uses Interlock, or in the package of another."""
+    package = function.__module__.partition(".")[0] == beside.__module__.partition(".")[0]
+    return package or is_own(function.__code__.co_filename)
+
+
+def _named(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield the functions that a function names, alone or as an attribute of what it names."""
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    owners = [*cells, *(function.__globals__[name] for name in names & {*function.__globals__})]
+    for owner in owners:
+        for value in (owner, *(inspect.getattr_static(owner, name, None) for name in names)):
+            is_method = isinstance(value, MethodType | staticmethod | classmethod)
+            found = value.__func__ if is_method else value
+            inner = inspect.unwrap(found) if isinstance(found, FunctionType) else None
+            if isinstance(inner, FunctionType):
+                yield inner
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -25,10 +25,11 @@ from interlock.workflow.data import (
     short,
     visible,
 )
+from interlock.workflow.decorators import finished, is_async
 from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
 from interlock.workflow.parts import Cleanup, Declared, StepPart
-from interlock.workflow.work import UnclearError, Work, once_key
+from interlock.workflow.work import UnclearError, Work, once_key, unclear
 
 
 class StepResultError(PlacedError, UnusableResultError):
@@ -46,17 +47,18 @@ def handlers_of(flow: Declared) -> dict[str, Handler]:
 def handler_of(step: StepPart, flow: Declared) -> Handler:
     """Return the handler that runs a step and fires what its function returns."""
     running = _Running(step, flow)
-    both = (step.function, inspect.unwrap(step.function))  # a decorator may change which it is
-    return running.run_async if any(map(inspect.iscoroutinefunction, both)) else running.run
+    return running.run_async if is_async(step.function) else running.run
 
 
 def cleanup_of(part: Cleanup, flow: Declared) -> Handler:
     """Return the handler of what is done after an end. It changes no data."""
 
     def run(work: EffectWork) -> None:
-        result = part.function(*_arguments(work, flow, takes_work=part.takes_work))
-        if inspect.iscoroutine(result):
-            asyncio.run(result)
+        arguments = _arguments(work, flow, takes_work=part.takes_work)
+        if is_async(part.function):
+            asyncio.run(finished(part.function, *arguments))
+        else:
+            part.function(*arguments)
 
     return run
 
@@ -73,24 +75,21 @@ class _Running:
         try:
             arguments = self._begin(work)
             return self._end(before, arguments[0], self.step.function(*arguments))
-        except Exception as failure:  # noqa: BLE001 - whatever the function raises
+        except (Exception, SystemExit) as failure:  # noqa: BLE001 - whatever the function raises
             return self._failed(failure)
 
     async def run_async(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
         try:
             arguments = self._begin(work)
-            result = self.step.function(*arguments)
-            if inspect.isawaitable(result):
-                result = await result
-            return self._end(before, arguments[0], result)
-        except Exception as failure:  # noqa: BLE001 - as above
+            return self._end(before, arguments[0], await finished(self.step.function, *arguments))
+        except (Exception, SystemExit) as failure:  # noqa: BLE001 - as above
             return self._failed(failure)
 
     def _begin(self, work: EffectWork) -> tuple[Any, ...]:
         for begun in work.record.data.get(ONCE, []):
             if work.results.find(once_key(begun)) is None:
-                raise UnclearError(f"{begun}: the worker that began it was lost")
+                unclear(begun)
         return _arguments(work, self.flow, takes_work=self.step.takes_work)
 
     def _end(self, before: JsonData, data: Data, result: Any) -> Outcome:
@@ -121,7 +120,7 @@ class _Running:
         inboxes = fields_merged_by(self.flow.data, Merge.INBOX)
         return {"seen": {name: len(before.get(name, [])) for name in inboxes}} if inboxes else {}
 
-    def _failed(self, failure: Exception) -> Outcome:
+    def _failed(self, failure: BaseException) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
         is_of_the_lease = isinstance(failure, CancelledError | FencedError | StoreError)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -40,6 +39,7 @@ from interlock.workflow.changing import (
     begun,
     lost,
     settled,
+    unfit,
     unless_begun,
 )
 from interlock.workflow.data import Change, JsonData, checked
@@ -94,7 +94,14 @@ class _Table(Ways):
             self._stage(state)
         for end, is_success in self.closed.items():
             cleanup = Effect(after_end(end)) if end in flow.cleanups else None
-            self.stages.append(Terminal(self.state[end], cleanup=cleanup, is_success=is_success))
+            self.stages.append(
+                Terminal(
+                    self.state[end],
+                    outlook=self.of_data.unread,
+                    cleanup=cleanup,
+                    is_success=is_success,
+                )
+            )
         used = {str(row.trigger) for row in self.rows}
         return Machine(
             name=flow.name,
@@ -198,15 +205,26 @@ class _Table(Ways):
             found.append(
                 reenter(trigger, actors, guard=unless_begun(self.of_data.is_overtaken), says=why)
             )
-        row = partial(self._into, after(target), step.name, target, actors, update=answered)
-        if target in self.closed and self.of_data.inboxes:
-            if not step.once:
-                why = f"a call came while {step.name} was at work, so it begins again"
-                guard = unless_begun(self.of_data.has_new_mail)
-                found.append(reenter(trigger, actors, guard=guard, update=answered, says=why))
-            unread = f"{says}, with mail that no step has read"
-            found.append(row(guard=self.of_data.leaves_mail, says=unread))
-        return [*found, row(says=says)]
+        if self.flow.calls and step.unclear:
+            why = f"{step.name} has ended, and what it has set does not fit what calls have changed"
+            found.append(
+                move(
+                    trigger,
+                    self.state[step.unclear],
+                    actors,
+                    guard=self.of_data.is_misfit,
+                    update=unfit(self.of_data.misfit),
+                    says=why,
+                )
+            )
+        if target in self.closed and self.of_data.inboxes and not step.once:
+            why = f"a call came while {step.name} was at work, so it begins again"
+            guard = unless_begun(self.of_data.has_new_mail)
+            found.append(reenter(trigger, actors, guard=guard, update=answered, says=why))
+        return [
+            *found,
+            self._into(after(target), step.name, target, actors, update=answered, says=says),
+        ]
 
     def _question(self, question: QuestionPart) -> None:
         choices = {

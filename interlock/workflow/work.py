@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.machine import Machine
@@ -18,8 +18,9 @@ from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import Data
-from interlock.workflow.names import BEGIN, families_of
+from interlock.workflow.names import BEGIN, ends_of, families_of
 from interlock.workflow.parts import Declared
+from interlock.workflow.place import here
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -34,6 +35,17 @@ def is_success(machine: Machine, record: Record) -> bool:
 
 class AsyncStepError(TypeError):
     """An async step calls what would keep all async steps of its worker waiting."""
+
+
+# Why nothing can be done once in a cleanup, and what to do.
+AFTER_AN_END = (
+    "after an end, where nobody could be asked whether it was done: let a step before the end do "
+    "it, or use work.saved, and give work.key to the other side"
+)
+
+
+class UnseenOnceError(PlacedError, UnusableResultError):
+    """A function calls `once` where the import has not seen it. Nothing has begun."""
 
 
 class UnclearError(PlacedError):
@@ -160,15 +172,15 @@ class Work:
 
         From here on a failure is no reason to try again: if the call raises, or its worker is lost
         before the result is kept, a person is asked. A result that was kept is given back without a
-        second call. What is no JSON is not kept.
+        second call, and comes as JSON gives it back. What is no JSON is not kept.
         """
         self._name(name)
+        self._refuse_unseen(name)
         if (kept := self._begun(name)) is not None:
             return cast("Result", kept.value)
         with _unclear(name):
             result = call(*arguments, **options)
-        self._keep(name, result)
-        return result
+        return self._kept(name, result)
 
     async def once_async(
         self,
@@ -180,12 +192,12 @@ class Work:
     ) -> Result:
         """Do as `once` does, with a call that is awaited."""
         self._name(name)
+        self._refuse_unseen(name)
         if (kept := await asyncio.to_thread(self._begun, name)) is not None:
             return cast("Result", kept.value)
         with _unclear(name):
             result = await call(*arguments, **options)
-        await asyncio.to_thread(self._keep, name, result)
-        return result
+        return await asyncio.to_thread(self._kept, name, result)
 
     def _name(self, name: str) -> None:
         """Refuse a second call of one name: it would get the result of the first."""
@@ -196,22 +208,42 @@ class Work:
             )
         self._named.add(name)
 
+    def _refuse_unseen(self, name: str) -> None:
+        """Refuse to begin something whose end could not be asked about. Raises UnseenOnceError."""
+        state = self._work.record.state
+        if self._work.machine.rows(state, BEGIN):
+            return
+        where = f"work.once({name!r}, ...) is called"
+        if state in ends_of(self._flow):
+            raise UnseenOnceError(f"{where} {AFTER_AN_END} ({here()})")
+        raise UnseenOnceError(
+            f"{where} where the import did not see it, and has not begun: call it in {state} "
+            "itself, or in a function that is defined by then and that it calls by name; or hand "
+            f"the method on, as in `send(order, work.once)` ({here()})"
+        )
+
     def _begun(self, name: str) -> SavedResult | None:
         """Note that something begins, or return what came of it before."""
         begun = self._work.record.data.get(ONCE, [])
         if name in begun:
-            kept = self._work.results.find(once_key(name))
-            if kept is None:
-                raise UnclearError(f"{name}: the worker that began it was lost")
-            return kept
+            return self._work.results.find(once_key(name)) or unclear(name)
         self._work.fire(
             Outcome(BEGIN, {"name": name, "seen": settled(self._flow.data, self._data)})
         )
         return None
 
-    def _keep(self, name: str, result: Any) -> None:
+    def _kept(self, name: str, result: Result) -> Result:
+        """Keep a result, and return it as a later attempt gets it; what is no JSON, as it is."""
         with suppress(UnusableResultError):
-            self._work.results.save(once_key(name), result)
+            result = self._work.results.save(once_key(name), result)
+        return result
+
+
+def unclear(name: str) -> NoReturn:
+    """Refuse what was begun, and of which nothing was kept. Raises UnclearError."""
+    raise UnclearError(
+        f"{name}: it was begun, and no result was kept: its worker was lost, or it gave no JSON"
+    )
 
 
 def once_key(name: str) -> str:

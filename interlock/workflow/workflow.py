@@ -44,7 +44,6 @@ from interlock.workflow.signature import (
     message_of,
     takes_work,
     targets_of,
-    uses_once,
 )
 from interlock.workflow.work import Work
 
@@ -148,7 +147,6 @@ class Workflow(Defined[D]):
                     targets=targets,
                     takes_work=takes,
                     once=once,
-                    marks_once=takes and uses_once(function),
                     timeout=timeout,
                     max_attempts=max_attempts,
                     retry_delay=retry_delay,
@@ -330,7 +328,6 @@ class Workflow(Defined[D]):
                 function=ending_as(DONE, function),
                 targets=(DONE,),
                 takes_work=takes,
-                marks_once=takes and uses_once(function),
                 on_failure="" if on_failure == ASK else FAILED,
                 **options,
             )
@@ -383,7 +380,7 @@ class Workflow(Defined[D]):
         """
         if closed := self.declared.ended_at:
             raise here().error(f"{self.name} has its ends already ({closed}): say them once")
-        self.declared.ends, self.declared.ended_at = ends, here()
+        self.declared.close_at(here(), ends)
         check(self.declared)
         _ = self.machine
 

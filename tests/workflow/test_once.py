@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -10,6 +13,7 @@ from interlock import Data, Work, Workflow
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workflow.changing import settled
 from interlock.workflow.names import BEGIN
+from tests.workflow import test_once  # as a step may name another module
 from tests.workflow.at_work import AtWork, Start
 
 
@@ -121,5 +125,183 @@ def test_what_an_earlier_attempt_began_and_nobody_knows_the_end_of_asks_a_person
 
     card = worker.client.card("one")
     assert card
-    assert "send: the worker that began it was lost" in card.question
+    assert "send: it was begun, and no result was kept: its worker was lost" in card.question
     assert world.sent == []
+
+
+def send_it(work: Work, world: World, item: str) -> str:
+    """Send a parcel, as a helper that steps call."""
+    return work.once("send", world.send, item)
+
+
+def send_soon(work: Work, world: World, item: str) -> str:
+    """Send a parcel by another helper."""
+    return send_it(work, world, item)
+
+
+class Sender:
+    """An object that sends for the step."""
+
+    def send(self, work: Work, world: World, item: str) -> str:
+        """Send a parcel by a method."""
+        return work.once("send", world.send, item)
+
+    def __call__(self, work: Work, world: World, item: str) -> str:
+        """Send a parcel where the import cannot see it."""
+        return self.send(work, world, item)
+
+
+SENDER = Sender()
+HIDDEN = {"sends": SENDER}
+
+
+def by_a_helper(o: Order, work: Work, world: World) -> None:
+    o.parcel = send_soon(work, world, o.item)
+
+
+def by_a_lambda(o: Order, work: Work, world: World) -> None:
+    calls = {"send": lambda item: work.once("send", world.send, item)}
+    o.parcel = calls["send"](o.item)
+
+
+def by_a_comprehension(o: Order, work: Work, world: World) -> None:
+    o.parcel = next(work.once("send", world.send, item) for item in [o.item])
+
+
+def by_a_method_that_is_handed_on(o: Order, work: Work, world: World) -> None:
+    o.parcel = next(map(work.once, ["send"], [world.send], [o.item]))
+
+
+def by_an_object(o: Order, work: Work, world: World) -> None:
+    o.parcel = SENDER.send(work, world, o.item)
+
+
+def by_a_module(o: Order, work: Work, world: World) -> None:
+    o.parcel = test_once.send_it(work, world, o.item)
+
+
+def by_what_nobody_sees(o: Order, work: Work, world: World) -> None:
+    o.parcel = HIDDEN["sends"](work, world, o.item)
+
+
+SEEN = (
+    by_a_helper,
+    by_a_lambda,
+    by_a_comprehension,
+    by_a_method_that_is_handed_on,
+    by_an_object,
+    by_a_module,
+)
+
+
+def sending(how: Callable[[Order, Work, World], None], world: World) -> Workflow[Order]:
+    order = Workflow("parcel_order", Order)
+
+    @order.step(max_attempts=2)
+    def pack(o: Order, work: Work) -> Literal["done"]:
+        how(o, work, world)
+        return "done"
+
+    order.ends(done=True)
+    return order
+
+
+@pytest.mark.parametrize("how", SEEN)
+def test_it_may_be_begun_by_what_the_step_calls(
+    how: Callable[[Order, Work, World], None], at_work: Start, world: World
+) -> None:
+    flow = sending(how, world)
+    worker = at_work(flow)
+    worker.client.submit(flow, Order(item="tea"), id="one")
+
+    assert worker.reach("one", "done").data["parcel"] == "parcel with tea"
+    assert world.sent == ["tea"]
+    assert "pack_unclear" in str(flow.machine.stages)
+
+
+def test_where_the_import_does_not_see_it_nothing_begins_and_a_card_has_the_line(
+    at_work: Start, world: World
+) -> None:
+    flow = sending(by_what_nobody_sees, world)
+    worker = at_work(flow)
+    worker.client.submit(flow, Order(item="tea"), id="one")
+
+    line = worker.perform("one")
+
+    assert "work.once('send', ...) is called where the import did not see it" in line
+    first = inspect.getsourcelines(Sender.send)[1]
+    assert f"({__file__}, line {first + 2})" in line
+    assert world.sent == []
+    worker.sweep("one")
+    assert "as in `send(order, work.once)`" in worker.client.cards_of("one")[0].question
+
+
+def test_nothing_is_done_once_after_an_end(at_work: Start, world: World) -> None:
+    flow = Workflow("parcel_order", Order)
+    flow.ask("shall", "Shall it end?", yes="done")
+
+    @flow.at_end("done")
+    def clean(o: Order, work: Work) -> None:
+        by_what_nobody_sees(o, work, world)
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Order(item="tea"), id="one")
+    worker.answer("one", "yes")
+
+    line = worker.perform("one")
+
+    assert "work.once('send', ...) is called after an end, where nobody could be asked" in line
+    assert world.sent == []
+
+
+def test_its_result_is_the_same_when_it_is_made_and_when_it_is_given_back(at_work: Start) -> None:
+    results: list[object] = []
+    flow = Workflow("parcel_order", Order)
+
+    @flow.step
+    async def pack(o: Order, work: Work) -> Literal["done"]:
+        async def later() -> tuple[int, int]:
+            return (3, 4)
+
+        del o
+        pair = work.once("pair", lambda: (1, {2: 3}))
+        results.append((pair, await work.once_async("later", later)))
+        if work.attempt == 1:
+            raise ConnectionError("the results are given back")
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Order(item="tea"), id="one")
+    worker.reach("one", "done")
+
+    assert results == [([1, {"2": 3}], [3, 4])] * 2
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_step_that_ends_its_program_after_it_has_paid_asks_a_person(
+    is_async: bool,  # noqa: FBT001
+    at_work: Start,
+    world: World,
+) -> None:
+    flow = Workflow("parcel_order", Order)
+
+    def pays(o: Order) -> Literal["done"]:
+        world.send(o.item)
+        sys.exit("no more paper")
+
+    async def pays_later(o: Order) -> Literal["done"]:
+        return pays(o)
+
+    flow.step(once=True, name="pay")(pays_later if is_async else pays)
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Order(item="tea"), id="one")
+
+    assert worker.work("one").state == "pay_unclear"
+
+    card = worker.client.card("one")
+    assert card
+    assert "SystemExit: no more paper" in card.question
+    assert world.sent == ["tea"]

@@ -76,7 +76,7 @@ def test_mail_begins_no_step_again_that_has_done_what_may_be_done_once(at_work: 
     record = worker.client.show("one")
     assert (record.state, record.data["mail"], sent) == ("done", ["hello"], [1])
     events = [str(line) for line in worker.client.history("one")]
-    assert "with mail that no step has read" in events[-1]
+    assert "done follows; mail has 1 item that no step has read" in events[-1]
 
 
 def test_a_step_that_leaves_its_mail_ends_all_the_same(at_work: Start) -> None:
