@@ -46,10 +46,10 @@ def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
     Raises SystemsError if a module that INTERLOCK_SYSTEMS names claims the name of another command.
     """
     rows = [*of_operators, *(row for system in SYSTEMS for row in system.commands)]
-    for module, system in added_systems().items():
+    for name, system in added_systems().items():
         names = {row.name for row in rows}
         if taken := sorted(names & {row.name for row in system.commands}):
-            raise wrong(module, f"has a command called {taken[0]}, as another one is; rename it")
+            raise wrong(name, f"has a command called {taken[0]}, as another one is; rename it")
         rows += system.commands
     return tuple(rows)
 

@@ -78,16 +78,19 @@ def test_a_mistake_is_named_at_import_with_its_line(mistake: Mistake, tmp_path: 
 
 
 FILES = [
-    ("absent.py", {}, "/absent.py; name one that is there, after `interlock up`"),
+    ("absent.py", {}, "/absent.py on this computer; name one that is there, or install"),
     ("queue.py", {"queue": ""}, "the file queue.py is called as a module of Python is; rename"),
     ("celery.py", {"celery": ""}, "the file celery.py is called as a module that was imported"),
     ("my-shop.py", {"my-shop": ""}, "the file my-shop.py is not the name of a module; rename it"),
-    ("my shop", {}, "'my shop' is not the name of a module"),
-    ("absent", {}, "names the module 'absent', but there is no 'absent' to import; install it"),
+    ("my shop", {}, "`up`, is not the name of a module; a file ends with .py"),
+    ("absent", {}, "the module 'absent', a word of INTERLOCK_SYSTEMS or `up`, cannot be imported"),
+    ("absent", {}, "there is no 'absent' to import on this computer; install it"),
+    ("shop.py", {"shop": "import absent"}, "the file shop.py cannot be imported: ModuleNotFound"),
+    ("shop.py", {"shop": ""}, "the file shop.py has neither a Workflow"),
 ]
 
 
-@pytest.mark.parametrize(("name", "files", "words"), FILES, ids=[row[0] for row in FILES])
+@pytest.mark.parametrize(("name", "files", "words"), FILES)
 def test_a_file_that_cannot_be_a_module_is_named(
     name: str, files: dict[str, str], words: str, tmp_path: Path
 ) -> None:

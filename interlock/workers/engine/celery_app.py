@@ -32,6 +32,17 @@ def effect_queues(machines: Iterable[Machine], *others: str) -> tuple[str, ...]:
     return (*sorted(named), *others)
 
 
+def pools_of(settings: Settings, machines: Iterable[Machine]) -> dict[str, list[str]]:
+    """Return the queues of each pool that an effect of these machines names."""
+    found: dict[str, set[str]] = {}
+    for machine in machines:
+        for effect in machine.effects.values():
+            if effect.pool:
+                queue = queue_of(settings, effect_queue(machine.name, effect))
+                found.setdefault(effect.pool, set()).add(queue)
+    return {pool: sorted(queues) for pool, queues in sorted(found.items())}
+
+
 def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
     """Return a configured app for these queues: effects, SWEEPS_QUEUE, or INTAKE_QUEUE."""
     names = [queue_of(settings, name) for name in queues]

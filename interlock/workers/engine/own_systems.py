@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # The names of Celery tasks and queues begin with the name of a machine. These have another use.
 _TAKEN = frozenset({"answers", "intake", "sweep", "sweeps"})
 _ADDED: dict[str, System] = {}  # by the name in INTERLOCK_SYSTEMS
-ENTRY_POINTS = "interlock.systems"
+ENTRY_POINTS, FILE = "interlock.systems", ".py"
 
 
 def add_systems(names: Iterable[str], root: Path) -> None:
@@ -42,8 +42,8 @@ def add_systems(names: Iterable[str], root: Path) -> None:
             module, folder = _module_of(name, root)
             imported = _imported(name, module, folder)
             definitions = _definitions_in(imported)
-            system = _system_of(module, imported, definitions)
-            _add_machines(module, system)
+            system = _system_of(name, module, imported, definitions)
+            _add_machines(name, system)
             _ADDED[name] = system
             place = str(folder.absolute())
             is_there = PathFinder.find_spec(module.partition(".")[0], [place]) is not None
@@ -53,16 +53,15 @@ def add_systems(names: Iterable[str], root: Path) -> None:
 
 def _module_of(name: str, root: Path) -> tuple[str, Path]:
     """Return the module that a name in INTERLOCK_SYSTEMS means, and the folder to look in."""
-    if name.endswith(".py"):
+    if name.endswith(FILE):
         file = root / name
         if not file.is_file():
             raise SystemsError(
-                f"there is no file {file.absolute()}; name one that is there, after `interlock up` "
-                "or in INTERLOCK_SYSTEMS"
+                f"there is no file {file.absolute()} on this computer; name one that is there, or "
+                "install its module where workers run, and name that (docs/workflows.md)"
             )
         if file.stem in sys.stdlib_module_names:
-            problem = f"is called as a module of Python is; rename {file.name}"
-            raise SystemsError(f"INTERLOCK_SYSTEMS: the file {name} {problem}")
+            raise wrong(name, f"is called as a module of Python is; rename {file.name}")
         return file.stem, file.parent
     for entry in entry_points(group=ENTRY_POINTS, name=name):
         return entry.module, root
@@ -74,31 +73,32 @@ def added_systems() -> Mapping[str, System]:
     return MappingProxyType(_ADDED)
 
 
-def wrong(module: str, problem: str) -> SystemsError:
-    """Return the error of a module that INTERLOCK_SYSTEMS names."""
-    return SystemsError(f"INTERLOCK_SYSTEMS: the module {module!r} {problem}")
+def wrong(name: str, problem: str) -> SystemsError:
+    """Return the error of what a person named after `interlock up`, or in INTERLOCK_SYSTEMS."""
+    if name.endswith(FILE):
+        return SystemsError(f"the file {Path(name).name} {problem}")
+    return SystemsError(f"the module {name!r}, a word of INTERLOCK_SYSTEMS or `up`, {problem}")
 
 
 def _imported(name: str, module: str, root: Path) -> ModuleType:
     """Import a module, and check that what it defines can be found there by other processes."""
-    is_file = name.endswith(".py")
+    is_file = name.endswith(FILE)
     if not is_module_name(module):
-        cure = "; rename it, with letters, digits and _" if is_file else ""
-        what = f"the file {name}" if is_file else repr(module)
-        raise SystemsError(f"INTERLOCK_SYSTEMS: {what} is not the name of a module{cure}")
+        cure = "rename it, with letters, digits and _" if is_file else f"a file ends with {FILE}"
+        raise wrong(name, f"is not the name of a module; {cure}")
     made = len(Definition.MADE)
     try:
         imported = import_named(module, root)
     except NoModuleError as refusal:
-        raise SystemsError(f"INTERLOCK_SYSTEMS {refusal}") from refusal
+        raise wrong(name, f"cannot be imported: {refusal}") from refusal
     except SystemsError:
         raise  # it names file and line
     except (Exception, SystemExit) as failure:
-        raise wrong(module, f"cannot be imported: {blamed(failure)}") from failure
+        raise wrong(name, f"cannot be imported: {blamed(failure)}") from failure
     file = getattr(imported, "__file__", None) or "a part of Python"
     if is_file and Path(file).resolve() != (root / f"{module}.py").resolve():
-        problem = f"is called as a module that was imported already ({file}); rename {module}.py"
-        raise SystemsError(f"INTERLOCK_SYSTEMS: the file {name} {problem}")
+        taken = f"is called as a module that was imported already ({file})"
+        raise wrong(name, f"{taken}; rename {module}{FILE}")
     _check_bound(Definition.MADE[made:])
     return imported
 
@@ -141,21 +141,21 @@ def _definitions_in(module: ModuleType) -> dict[str, Definition[Any]]:
 
 
 def _system_of(
-    module: str, imported: ModuleType, definitions: Mapping[str, Definition[Any]]
+    name: str, module: str, imported: ModuleType, definitions: Mapping[str, Definition[Any]]
 ) -> System:
     found = getattr(imported, "SYSTEM", None)
     if found is None and definitions:
         return _of_definitions(module, definitions)
     if not isinstance(found, System):
         raise wrong(
-            module,
+            name,
             "has neither a Workflow (docs/workflows.md) nor a SYSTEM (docs/own_machines.md) "
             "at its top level",
         )
     machines = import_module("interlock.kernel.machines")
     taken = {"engine", *machines.BY_SYSTEM, *(system.name for system in _ADDED.values())}
     if found.name in taken:
-        raise wrong(module, f"has a system called {found.name}, as another one is; rename it")
+        raise wrong(name, f"has a system called {found.name}, as another one is; rename it")
     return found
 
 
@@ -183,54 +183,54 @@ def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> 
     )
 
 
-def _add_machines(module: str, system: System) -> None:
+def _add_machines(source: str, system: System) -> None:
     known = import_module("interlock.kernel.machines").MACHINES
     places = {each.name: each.place for each in Definition.MADE}
     for name, where in system.machines.items():
         place = f" ({places[name]})" if name in places else ""
         if not _NAME.fullmatch(name):
-            raise wrong(module, f"has a machine {name!r}; use small letters, digits and _")
+            raise wrong(source, f"has a machine {name!r}; use small letters, digits and _")
         if name in _TAKEN:
             problem = f"has a machine {name}, a name that Interlock uses; rename it{place}"
-            raise wrong(module, problem)
+            raise wrong(source, problem)
         try:
-            known.add(name, partial(_table, module, name, where))
+            known.add(name, partial(_table, source, name, where))
         except ValueError as refusal:
             problem = f"cannot add the machine {name}: {refusal}; rename it{place}"
-            raise wrong(module, problem) from refusal
+            raise wrong(source, problem) from refusal
 
 
-def _table(module: str, name: str, where: str) -> Machine:
+def _table(source: str, name: str, where: str) -> Machine:
     """Import the table of a machine, and check what only others can get wrong in it."""
     from interlock.kernel.machine import Machine  # noqa: PLC0415 - the help does without it
 
     try:
         found = load(where)
     except SystemsError as failure:
-        raise wrong(module, f"has a machine {name} without a table: {failure}") from failure
+        raise wrong(source, f"has a machine {name} without a table: {failure}") from failure
     if not isinstance(found, Machine):
-        raise wrong(module, f"names {where} as the table of {name}, but that is no Machine")
+        raise wrong(source, f"names {where} as the table of {name}, but that is no Machine")
     if found.name != name:
-        raise wrong(module, f"calls its machine {name}, but the table {where} is of {found.name}")
+        raise wrong(source, f"calls its machine {name}, but the table {where} is of {found.name}")
     states = [str(stage.state) for stage in found.stages]
     for effect in found.effects.values():
-        _check_effect(module, where, effect)
+        _check_effect(source, where, effect)
     for each in (*found.effects, *found.triggers, *states):
         if not _NAME.fullmatch(each):
             problem = f"has the name {each!r} in {where}; use small letters, digits and _"
-            raise wrong(module, problem)
+            raise wrong(source, problem)
     return found
 
 
-def _check_effect(module: str, where: str, effect: Effect) -> None:
+def _check_effect(source: str, where: str, effect: Effect) -> None:
     from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE  # noqa: PLC0415
 
     common = OF_ANY_MACHINE.get(effect.name)
     if common not in (None, effect):
         also = f"has an effect {effect} in {where}, as Interlock has for every machine"
-        raise wrong(module, f"{also}; rename it")
+        raise wrong(source, f"{also}; rename it")
     taken = (INTAKE_QUEUE, SWEEPS_QUEUE)
     if effect.queue and (effect.queue in taken or not _NAME.fullmatch(effect.queue)):
         problem = f"gives the effect {effect} of {where} the queue {effect.queue!r}"
         free = f"use small letters, digits and _, and a name other than {' and '.join(taken)}"
-        raise wrong(module, f"{problem}; {free}")
+        raise wrong(source, f"{problem}; {free}")

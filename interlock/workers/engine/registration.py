@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +31,17 @@ def register_effects(
 
     Raises MissingHandlerError.
     """
+    for machine, name, handler in handled_effects(machines, handlers):
+        _register(app, runner, machine, name, handler)
+
+
+def handled_effects(
+    machines: Mapping[str, Machine], handlers: Mapping[str, Handler]
+) -> Iterator[tuple[Machine, str, Handler]]:
+    """Yield each effect that workers run, with its machine and handler.
+
+    Raises MissingHandlerError.
+    """
     for machine in machines.values():
         for name, effect in machine.effects.items():
             if effect.kept:
@@ -41,7 +52,7 @@ def register_effects(
                     f"its system has no handler for {name}, an effect of {machine.name}; "
                     "records would enter its state and never leave"
                 )
-            _register(app, runner, machine, name, handler)
+            yield machine, name, handler
 
 
 def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:

@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -94,6 +94,7 @@ def keep_up(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     left: dict[str, float] = {}
+    since_ns = time.time_ns()
     try:
         with (
             Deployment(
@@ -108,7 +109,8 @@ def keep_up(
         ):
             announce(addresses_of(deployment))
             try:
-                keep_alive(deployment, SystemFiles() if reloads else None)
+                with closing(SystemFiles(since_ns)) if reloads else nullcontext() as files:
+                    keep_alive(deployment, files)
             except KeyboardInterrupt:
                 # While the store still runs.
                 left = running_agents(Client(deployment.settings))

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.machines import BY_SYSTEM, MACHINES, effect_queue
+from interlock.kernel.machines import BY_SYSTEM, MACHINES
 from interlock.workers.config import (
     API_PORT,
     PREFIX,
@@ -28,7 +28,7 @@ from interlock.workers.config import (
     as_variable,
     environment_without_settings,
 )
-from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, pools_of, queue_of
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.files.private import NotPrivateError, write_private
 from interlock.workers.gateways.server import (
@@ -46,6 +46,8 @@ from interlock.workers.up_file import new_token
 
 READY_S = 120.0
 STOP_S = 20.0
+WORK = ("-A", "interlock.workers.main", "worker")
+QUIET = ("--without-mingle", "--without-gossip", "--loglevel=INFO")
 FLOWER_FILE = "flower.url"  # Flower's address, with the login that it asks for
 # How the log of a process says that it is ready, where it is no worker.
 READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Application startup complete."}
@@ -116,6 +118,7 @@ class Deployment:
         self._ports: dict[str, int] = {}
         self._stack = ExitStack()
         self._parts: dict[str, Part] = {}
+        self._workers: dict[str, list[str]] = {}  # the commands of those that run effects
         self._processes: dict[str, int] = {}
         self._modules = ModuleServer(IMPORTS, grace_s=STOP_S)
 
@@ -164,16 +167,26 @@ class Deployment:
         while self.notices:
             yield self.notices.pop(0)
 
-    def restart(self) -> None:
-        """End the processes that run code of systems, and start them again."""
+    def restart(self, pools: Mapping[str, list[str]]) -> None:
+        """End the processes that run code of systems, and start them again, with these pools."""
         names = [name for name in self._processes if name != "flower"]
         self._signal(names, signal.SIGTERM)
         until = time.monotonic() + STOP_S
         while time.monotonic() < until and any(self._exit_code(name) is None for name in names):
             time.sleep(0.05)
         self._signal(names, signal.SIGKILL)
-        for name in names:
-            self._parts[name].start()
+        commands = self._worker_commands(pools) if self.pools else self._workers
+        for name in self._workers.keys() - commands:
+            del self._parts[name], self._processes[name]
+        self._workers = commands
+        for name, command in commands.items():
+            if name in self._parts:  # what it serves may differ now
+                self._parts[name].start = partial(self._launch, name, "celery", command, {})
+            else:
+                self._run(name, "celery", command)
+        now_s = time.monotonic()
+        again = [self._parts[name].restart(now_s) for name in names if name in self._parts]
+        self.notices += filter(None, again)
 
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
@@ -195,22 +208,15 @@ class Deployment:
         # Registered after the store's end, so it comes before: workers give back what they hold.
         self._stack.callback(self._modules.end)
         self._modules.begin()
-        quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
-        sweeps = queue_of(self.settings, SWEEPS_QUEUE)
-        pools = self._pools() if self.pools else {}
-        threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
-        others = ["-X", ",".join([sweeps, *chain.from_iterable(pools.values())])]
-        work = ["-A", "interlock.workers.main", "worker"]
-        self._run("worker", "celery", [*work, "-n", "worker@%h", *threads, *others, *quiet])
-        # A hanging model, command or address occupies a thread, and then no thread of others.
-        for pool, queues in pools.items():
-            only = ["-Q", ",".join(queues)]
-            self._run(pool, "celery", [*work, "-n", f"{pool}@%h", *threads, *only, *quiet])
+        pools = pools_of(self.settings, MACHINES.values()) if self.pools else {}
+        self._workers = self._worker_commands(pools)
+        for name, command in self._workers.items():
+            self._run(name, "celery", command)
         # Sweeps have a process of their own: they must run when all threads of the worker are busy.
-        alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
-        self._run("sweeps", "celery", [*work, "-n", "sweeps@%h", *alone, *quiet])
+        alone = ["-P", "threads", "-c", "2", "-Q", queue_of(self.settings, SWEEPS_QUEUE)]
+        self._run("sweeps", "celery", [*WORK, "-n", "sweeps@%h", *alone, *QUIET])
         intake = ["-A", "interlock.workers.intake", "worker", "-n", "intake@%h"]
-        self._run("intake", "celery", [*intake, "-P", "threads", "-c", "2", *quiet])
+        self._run("intake", "celery", [*intake, "-P", "threads", "-c", "2", *QUIET])
         beat = ["-A", "interlock.workers.main", "beat", "--pidfile=", "--loglevel=INFO"]
         self._run("beat", "celery", beat)
         if self.pages:
@@ -220,15 +226,17 @@ class Deployment:
         write_ports(self.home, self._ports)
         return self
 
-    def _pools(self) -> dict[str, list[str]]:
-        """Return the queues of each pool that an effect of any machine names."""
-        found: dict[str, set[str]] = {}
-        for machine in MACHINES.values():
-            for effect in machine.effects.values():
-                if effect.pool:
-                    queue = queue_of(self.settings, effect_queue(machine.name, effect))
-                    found.setdefault(effect.pool, set()).add(queue)
-        return {pool: sorted(queues) for pool, queues in found.items()}
+    def _worker_commands(self, pools: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Return the worker, and one for each pool, whose queues the first leaves to it."""
+        threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
+        sweeps = queue_of(self.settings, SWEEPS_QUEUE)
+        others = ["-X", ",".join([sweeps, *chain.from_iterable(pools.values())])]
+        # A hanging model, command or address occupies a thread, and then no thread of others.
+        only = {pool: ["-Q", ",".join(queues)] for pool, queues in pools.items()}
+        return {
+            name: [*WORK, "-n", f"{name}@%h", *threads, *queues, *QUIET]
+            for name, queues in {"worker": others, **only}.items()
+        }
 
     def _start_store(self) -> None:
         folder, port = self.home / "store", self._asked["store"]

@@ -48,6 +48,11 @@ class Part:
         self.due_at_s = None
         return None
 
+    def restart(self, now_s: float) -> str | None:
+        """Start the process, which was ended on purpose. Return a sentence if it does not start."""
+        self.due_at_s = now_s
+        return self.revive(now_s)
+
     def _postpone(self, now_s: float, what: str) -> str:
         if now_s - self.started_at_s > PAUSE_S_MAX:
             self.pause_s = PAUSE_S_MIN

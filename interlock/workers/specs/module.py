@@ -39,7 +39,7 @@ def import_named(name: str, root: Path) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         raise NoModuleError(
-            f"names the module {name!r}, but there is no {error.name!r} to import; "
+            f"there is no {error.name!r} to import on this computer; "
             "install it, or name the folder that holds it: INTERLOCK_CAPABILITIES_ROOT"
         ) from error
 

@@ -6,6 +6,7 @@ import ast
 import os
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import chain
@@ -373,3 +374,42 @@ def test_no_worker_but_their_own_takes_sweeps_and_the_effects_of_a_pool(
     assert pools["webhooks"] == ["interlock.webhook"]
     assert pools["families"] == ["interlock.cascade"]
     assert {"interlock.worker", "interlock.verification"} < set(pools["commands"])
+
+
+def test_a_restart_gives_each_new_pool_a_process_and_ends_that_of_one_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, f"import sys; print(sys.argv, flush=True); {READY}", monkeypatch)
+    settings = settings_in(tmp_path, store_url=f"redis://127.0.0.1:{free_port()}/0")
+
+    with Deployment(settings, pages=False, pools=True) as started:
+        first = {**started._processes}
+        started.restart({"models": ["interlock.inference"], "couriers": ["interlock.send"]})
+        until(lambda: "ready." in started.log("couriers").read_text(), what="it has begun")
+        second = {**started._processes}
+        worker = until(
+            lambda: started.log("worker").read_text().splitlines()[2:], what="it has begun anew"
+        )
+
+        assert sorted(second) == sorted([*(first.keys() - {*POOLS}), "couriers", "models"])
+        assert not {*first.values()} & {*second.values()}
+        assert not any(map(is_alive, first.values()))
+        assert all(map(is_alive, second.values()))
+        assert "'interlock.sweeps,interlock.inference,interlock.send'" in worker[0]
+        assert list(started.revive()) == []
+
+
+def test_a_restart_starts_what_waits_for_its_next_start_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = replace_celery(tmp_path, READY, monkeypatch)
+    settings = settings_in(tmp_path, store_url=f"redis://127.0.0.1:{free_port()}/0")
+
+    with Deployment(settings, pages=False) as started:
+        os.kill(started._processes["beat"], signal.SIGKILL)
+        until(lambda: list(started.revive()), what="its end is seen")
+        started.restart({})
+        until(lambda: time.monotonic() > started._parts["beat"].started_at_s + 1.5, what="a while")
+
+        assert list(started.revive()) == []
+        assert len(processes) == 2 * len(started._processes)

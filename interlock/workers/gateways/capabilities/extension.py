@@ -95,4 +95,4 @@ def _load(name: str, where: str, root: Path) -> ModuleType:
     try:
         return import_named(name, root)
     except NoModuleError as refusal:
-        raise ExtensionError(where, str(refusal)) from refusal
+        raise ExtensionError(where, f"names the module {name!r}, but {refusal}") from refusal

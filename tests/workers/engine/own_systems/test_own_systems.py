@@ -424,7 +424,7 @@ def test_a_wrong_table_is_one_sentence_that_names_its_module(
     with pytest.raises(SystemsError) as refusal:
         MACHINES["parcel_post"]
 
-    assert "INTERLOCK_SYSTEMS: the module 'wrong' " in str(refusal.value)
+    assert "the module 'wrong', a word of INTERLOCK_SYSTEMS or `up`, " in str(refusal.value)
     assert problem in str(refusal.value)
 
 
@@ -440,7 +440,8 @@ def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
         runpy.run_path(f"{ROOT}/workers/intake.py")
 
     sentence = str(end.value.code)
-    assert sentence.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has neither")
+    assert sentence.startswith("interlock: the module 'wrong', a word of INTERLOCK_SYSTEMS or `up`")
+    assert ", has neither a Workflow" in sentence
     assert "\n" not in sentence
 
 

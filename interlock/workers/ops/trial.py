@@ -1,0 +1,61 @@
+"""Imports the code of a deployment's own systems as a worker does, in a process of its own.
+
+`python -m interlock.workers.ops.trial FILE` writes into the file, as JSON, why the code cannot be
+used, the files that were read for it, and the pools that it names with their queues.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from interlock.kernel.blame import blamed, is_own
+from interlock.kernel.errors import KernelError
+from interlock.kernel.machines import MACHINES
+from interlock.workers.config import SetupError, read_settings
+from interlock.workers.engine.celery_app import pools_of
+from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.registration import MissingHandlerError, handled_effects
+from interlock.workers.engine.system import SystemsError
+from interlock.workers.systems import check_families, handlers, sweeps
+
+SOURCE = ".py"
+
+
+def main(answer: Path) -> None:
+    """Try the code that the settings of this process name."""
+    read: set[str] = set()
+    sys.addaudithook(lambda event, arguments: note(read, event, arguments))
+    fault, pools = "", dict[str, list[str]]()
+    try:
+        settings = read_settings()
+        add_systems(settings.systems, settings.capabilities_root)
+        check_families(MACHINES)
+        list(handled_effects(MACHINES, handlers()))
+        sweeps()
+        pools = pools_of(settings, MACHINES.values())
+    except (SetupError, SystemsError, KernelError, MissingHandlerError) as refusal:
+        fault = str(refusal)
+    except Exception as failure:  # noqa: BLE001 - whatever that code raises
+        fault = blamed(failure)
+    answer.write_text(json.dumps({"fault": fault, "read": sorted(read), "pools": pools}), "utf-8")
+
+
+def note(read: set[str], event: str, arguments: tuple[Any, ...]) -> None:
+    """Add the file of a module that Python runs now, or reads to compile it, if it is one's own."""
+    if event == "exec":
+        file = arguments[0].co_filename if isinstance(arguments[0], CodeType) else ""
+    elif event == "open":
+        file = arguments[0]
+    else:
+        return
+    if isinstance(file, str) and file.endswith(SOURCE) and is_own(file):
+        read.add(os.path.abspath(file))  # noqa: PTH100 - a hook must not open files itself
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
