@@ -46,6 +46,7 @@ def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()
     yield from _reach(stages, rows)
     for stage in stages:
         yield from _promises(stage, rows, initial=stage is stages[0])
+    yield from _slots(stages, rows)
     yield from _carries(stages, rows)
     yield from _asked_anew(stages, rows)
     yield from _abandoned(stages, rows)
@@ -272,6 +273,25 @@ def _fires(stage: Stage, reason: str) -> str:
     return {"its crash": ORPHANS, "its exhaustion": ORPHANS, "a card's answer": PERSON}.get(
         reason, ""
     )
+
+
+def _slots(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    """Name each effect whose `concurrency` cannot be kept, and each key without one."""
+    at_work: list[Effect] = []
+    for stage in (stage for stage in stages if isinstance(stage, Active)):
+        own = [effect for effect in (stage.effect, stage.later) if effect]
+        if stage.slot_key and not any(effect.concurrency for effect in own):
+            yield f"{stage.state} has a slot_key, and its effect no concurrency"
+        at_work += own
+    owed = [effect for stage in stages for effect in stage.owes() if effect]
+    for effect in dict.fromkeys([*owed, *(row.effect for row in rows if row.effect)]):
+        n = effect.concurrency
+        if type(n) is not int or n < 0:
+            yield f"{effect} has concurrency={n!r}: give how many may be at work, 0 for any number"
+        elif n and effect not in at_work:
+            yield f"{effect} has a concurrency, and is not the effect of an active state"
+        elif n and effect.kept:
+            yield f"{effect} has a concurrency, and is kept: nobody claims it who could wait"
 
 
 def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:

@@ -31,6 +31,7 @@ class Effect:
     # Workers of its own do it: it may wait long for something outside, or may not wait for others.
     pool: str = ""
     queue: str = ""  # whose messages share a queue; '' is one of its own (`effect_queue`)
+    concurrency: int = 0  # how many of it are at work at most, per `slot_key` of the stage; 0: any
 
     def __str__(self) -> str:
         return self.name

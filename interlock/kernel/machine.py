@@ -297,7 +297,7 @@ class Machine:
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=entered_effects(stage, record.data) + self.mirrored(),
+            owes=entered_effects(self.name, stage, record.data) + self.mirrored(),
             timers=self._due(stage.timers, stage, record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
@@ -322,7 +322,7 @@ class Machine:
         if row.asks_anew:
             owes += asked(entered, data)
         elif not stays:
-            owes += entered_effects(entered, data, carried=mode is Mode.CARRY)
+            owes += entered_effects(self.name, entered, data, carried=mode is Mode.CARRY)
             owes += left_effects(left, record.data, entered, data)
         owes += self.mirrored()
         kind, children = self._spawned(row, record.id, version, data)

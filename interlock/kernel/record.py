@@ -22,6 +22,7 @@ CHILDREN_MAX = 10_000
 PRIORITY_LAST = 9  # 0 is first
 RETRY = ":retry:"  # after the record's id, in the name of the question about its effects
 PERSON = "@person"  # the holder of an effect while a person has to remove what is in its way
+SLOT = "@slot"  # the holder of an effect while it waits for a slot
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 _CHILD = re.compile(r"/(\d+)\.(\d+)$")
 
@@ -95,6 +96,12 @@ class Entry:
     exclusive: bool = False
     countdown: str = ""
     not_before: int = 0  # while it is owed
+    slots: str = ""  # the name of the slots of which it needs one to be at work
+
+    @property
+    def awaits_slot(self) -> bool:
+        """Whether it waits for one of its slots, as a worker found when it would have begun."""
+        return self.state == "owed" and self.holder == SLOT
 
     @property
     def asks_person(self) -> bool:

@@ -70,6 +70,7 @@ class Owed:
     kind: Kind
     once: bool = False
     countdown: str = ""
+    slots: str = ""  # the name of the slots of which it needs one to be at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +205,7 @@ class Active(Stage):
     over: StrEnum | None = None  # fired when a cap forbids what it needs; None: a card asks
     failures: tuple[StrEnum, ...] = ()  # outcomes that mean, like these two, that it has failed
     once: Callable[[Data], bool] | None = None  # whether a lost effect cannot restart
+    slot_key: Callable[[Data], str] | None = None  # what the effect's `concurrency` is counted by
 
     def effect_for(self, data: Data) -> Effect | None:
         """Return the effect that an entry with this data starts."""

@@ -39,6 +39,7 @@ from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
+from interlock.workers.engine.slot_waits import slot_waits
 from interlock.workers.engine.submission import Submitted, check_actor, op_id_of_call, submit_each
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
@@ -298,7 +299,8 @@ class Client(CardCalls, WorkflowCalls):
         """Say what follows by itself in the state of a record, or ''."""
         parts = CardParts(self._machine(record), record)
         outlook = parts.machine.stage(record.state).outlook
-        return parts.made("the outlook", "", outlook, record.data) or "; ".join(parts.faults)
+        said = parts.made("the outlook", "", outlook, record.data) or "; ".join(parts.faults)
+        return "; ".join(filter(None, (said, *slot_waits(self.dispatch, record))))
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""

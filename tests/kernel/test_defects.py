@@ -27,7 +27,7 @@ from interlock.kernel.table import (
 )
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children, Prerequisites
-from tests.kernel.store.tables import LIFE, ROWS, STAGES, STALL, S, T
+from tests.kernel.store.tables import LIFE, NOTIFY, ROWS, STAGES, STALL, WORK, S, T
 
 
 def broken(
@@ -64,6 +64,21 @@ CYCLE = (
 GUARDED = Transition(S.IDLE, T.BEGIN, S.WORKING, guard=lambda _: True, refusal="no")
 DEFECTS: dict[str, str] = {
     "no row has the trigger vanish": broken(triggers=("", "begin", "vanish")),
+    "working has a slot_key, and its effect no concurrency": broken(
+        stages=staged(S.WORKING, slot_key=lambda _: "")
+    ),
+    "work has concurrency=-1: give how many may be at work, 0 for any number": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, concurrency=-1))
+    ),
+    "work has concurrency=True: give how many may be at work": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, concurrency=True))
+    ),
+    "work has a concurrency, and is kept: nobody claims it who could wait": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, concurrency=2, kept=True))
+    ),
+    "notify has a concurrency, and is not the effect of an active state": broken(
+        stages=staged(S.ASKING, notifies=replace(NOTIFY, concurrency=2))
+    ),
     "idle is declared 2 times": broken(stages=(*STAGES, STAGES[0])),
     "names failed, which has no stage": broken(stages=STAGES[:-1]),
     "grouping is never entered": broken(rows=without((S.IDLE, T.SPLIT))),

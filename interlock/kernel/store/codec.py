@@ -103,8 +103,11 @@ def counts(pairs: Pairs) -> dict[str, int]:
 
 
 @lru_cache(maxsize=4_096)  # the same record is read again and again: by pages, and while it changes
-def entry_of(suffix: str, line: str) -> Entry:
-    """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
+def entry_of(suffix: str, line: str, slots: str = "") -> Entry:
+    """Parse an effect's entry; the order of values is that of lua/part/entry.lua.
+
+    `slots` is what the record has beside it: the name of the slots that the effect needs.
+    """
     values = ["" if value == "-" else value for value in line.split(" ")]
     name, kind, state, token, holder, countdown, _reserved = values[:7]
     (
@@ -140,6 +143,7 @@ def entry_of(suffix: str, line: str) -> Entry:
         exclusive=exclusive == "1",
         countdown=countdown,
         not_before=int(not_before),
+        slots=slots,
     )
 
 
@@ -180,7 +184,7 @@ def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:
     kept = fields(pairs)
     data = kept.pop("data")
     text = {name: value.decode() for name, value in kept.items()}
-    marked = sorted(name for name in text if ":" in name)  # e: effects and t: timers
+    marked = sorted(name for name in text if ":" in name)  # e: effects, t: timers, ...
     return Record(
         id=RecordId(record_id),
         machine=text["machine"],
@@ -196,7 +200,9 @@ def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:
         paused=text.get("paused") == "1",
         counted=text["countdown"],
         parent_machine=text.get("parent_machine", ""),
-        entries=tuple(entry_of(n[2:], text[n]) for n in marked if n[:2] == "e:"),
+        entries=tuple(
+            entry_of(n[2:], text[n], text.get(f"s:{n[2:]}", "")) for n in marked if n[:2] == "e:"
+        ),
         timers=tuple(timer_of(n[2:], text[n]) for n in marked if n[:2] == "t:"),
         counters=counts(counters),
     )

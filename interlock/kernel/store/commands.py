@@ -218,8 +218,11 @@ def machine_plan(machine: Machine) -> dict[str, Any]:
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
-    """Return what the scripts need to lease the state's effect in the step that creates it."""
-    if initial_lease is None:
+    """Return what the scripts need to lease the state's effect in the step that creates it.
+
+    One that needs a slot is not leased then, as slots are in partitions of their own.
+    """
+    if initial_lease is None or any(owed.slots for owed in owes):
         return {}
     exclusive = any(owed.effect.exclusive for owed in owes if owed.kind is Kind.STATE)
     holder = sanitized(initial_lease.holder)
@@ -233,7 +236,9 @@ def without_leased(
     """Return the messages without that of the effect which is leased at once."""
     pairs = zip(messages, owes, strict=True)
     return tuple(
-        message for message, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
+        message
+        for message, owed in pairs
+        if initial_lease is None or owed.kind is not Kind.STATE or owed.slots
     )
 
 
@@ -277,6 +282,7 @@ def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
         "grace_ms": owed.effect.grace_ms,
         "fires_exhausted": int(fires),
         "exclusive": int(owed.effect.exclusive),
+        **({"slots": owed.slots} if owed.slots else {}),
     }
 
 

@@ -103,6 +103,17 @@ class Keys:
         """Hash: the holders that were offered a slot, and the call that last said to wake each."""
         return f"{self._of(name)}slots-reports:{name}"
 
+    def effect_slots(self, name: str) -> tuple[str, str, str]:
+        """The keys of slots of effects: holders, queue and reports, as those of records are."""
+        tag = self._of(name)
+        kinds = ("effect-slots", "effect-slots-queue", "effect-slots-reports")
+        holders, queue, reports = (f"{tag}{kind}:{name}" for kind in kinds)
+        return holders, queue, reports
+
+    def checked_slots(self, partition: int) -> str:
+        """Sorted set: the names of effects' slots that have holders, by ms of the next check."""
+        return f"{self.tag(partition)}checked-slots"
+
     def holds(self, record_id: str) -> str:
         """Hash: the names that are held in a family, and the record that holds each."""
         return f"{self._of(record_id)}holds:{root_of(record_id)}"

@@ -23,6 +23,7 @@ from interlock.kernel.store.commands import (
 )
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.store.slots import EffectSlots
 
 
 class Order(StrEnum):
@@ -87,16 +88,22 @@ class Leases:
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
         self.client, self.keys, self.limits = client, keys, limits
+        self.slots = EffectSlots(client, keys)
 
     def claim(
-        self, key: str, effect: Effect, *, nonce: str, holder: str, schema: int
+        self, key: str, effect: Effect, *, nonce: str, holder: str, schema: int, slot: str = ""
     ) -> Lease | Refused:
-        """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
+        """Claim an effect. A repeat with the same nonce gets its own lease back, renewed.
+
+        One that needs a slot is refused with what it Needs. Once a slot is acquired for it, the
+        number in the refusal is the `slot` to show; "none" says that it needs none any more.
+        """
         record_id, suffix = split_key(key)
         counts = self.keys.metrics(partition_of(record_id))
         names = [*self._lease_keys(record_id), counts, self.keys.saved(record_id)]
         names += self.keys.chain(record_id)
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
+        args.append(slot)
         status, token, attempt, pairs, counters, kept = call(self.client, "claim", names, args)
         if status != b"granted":
             return Refused(status.decode(), token.decode())

@@ -44,8 +44,8 @@ class OwedReader:
         """Return the effects that nobody has at work, the one that is owed longest first.
 
         Of each partition READ_MAX are read. Left out are those that wait for a name that another
-        record holds, for another effect of their record, or for a person, and those of paused
-        records: each says so elsewhere.
+        record holds, for another effect of their record, for a slot, or for a person, and those of
+        paused records: each says so elsewhere.
         """
         indexes = [self.keys.effects(partition) for partition in range(PARTITIONS)]
         pages = read_all(self.client, [("ZRANGE", name, 0, READ_MAX - 1) for name in indexes])
@@ -74,7 +74,9 @@ class OwedReader:
             if line is None or waits or paused == b"1":
                 continue
             entry = codec.entry_of(split_key(key)[1], line.decode())
-            if entry.state in ("owed", "lapsed") and not entry.asks_person:
+            if entry.awaits_slot or entry.asks_person:
+                continue
+            if entry.state in ("owed", "lapsed"):
                 owed = OwedEffect(
                     key=key,
                     machine=machine.decode(),

@@ -1,16 +1,25 @@
-"""Slots: a name has a limited number of them, and a queue of the records that wait for one."""
+"""Slots: a name has a limited number of them, and a queue of those that wait for one.
+
+Slots are had by records, as their tables say, or by effects while they are at work.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from interlock.kernel.record import Record, RecordId
+from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.store.scripts import Client, call, read_all
 
 # The queue is in order of priority, then age, as the queues of families are. Both fit a double.
 PRIORITY_SCALE = 10**13
+# How often the slots of effects are checked, while an effect waits for one, and else.
+CHECK_MS, CHECK_SELDOM_MS = 10_000, 900_000
+OFFER_MS = 2_000  # then another effect, whose message is there, may take a slot that was offered
+CONTENDED_MAX = 20  # names that are read of each partition
+OFFERED = "offered"  # in the place of a stamp: nobody has come for the slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class Slots:
         """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
         args = [record.id, limit, uuid4().hex, score]
-        status, *given = call(self.client, "acquire_slot", self._names(name), args)
+        status, _, *given = call(self.client, "acquire_slot", self._names(name), args)
         return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
@@ -50,3 +59,125 @@ class Slots:
     def _names(self, name: str) -> list[str]:
         keys = self.keys
         return [keys.slots(name), keys.slots_queue(name), keys.slots_reports(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What a claim is refused with that needs a slot; lua/claim.lua says what each is."""
+
+    slots: str
+    number: str
+    priority: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The slot that an effect has, by its stamp, or '', and the effects that were offered one."""
+
+    stamp: str
+    to_wake: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSlot:
+    """An effect that has a slot: by which stamp, for how long, and whether it has come for it."""
+
+    key: str
+    stamp: str
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotUse:
+    """How many slots of one name effects have, and how many effects wait for one."""
+
+    held: int
+    waiting: int
+
+
+class EffectSlots:
+    """The scripts of the slots that effects need while they are at work, over one client.
+
+    A slot is in the partition of its name, and an effect in that of its record, so no script does
+    both. A slot is acquired first, and shown to the claim. It is given back when the effect has
+    surely ended: by who did it, or by a sweep after `check` has answered `free`.
+    """
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def acquire(self, key: str, needed: Needed, limit: int) -> Taken:
+        """Take a slot for an effect, or enter the queue for one. A `limit` of 0 is none."""
+        name = needed.slots
+        names = [*self.keys.effect_slots(name), self.keys.checked_slots(partition_of(name))]
+        score = needed.priority * PRIORITY_SCALE + needed.since_ms
+        queued = [key, limit, uuid4().hex, score]
+        args = [*queued, name, CHECK_MS, CHECK_SELDOM_MS, OFFER_MS]
+        _, stamp, *given = call(self.client, "acquire_slot", names, args)
+        return Taken(stamp.decode(), tuple(one.decode() for one in given))
+
+    def release(self, slots: str, limit: int, key: str = "", stamp: str = "") -> tuple[str, ...]:
+        """Give back the slot that an effect has by this stamp, and give free slots to the next.
+
+        Without a key only the free slots are given. Returns the effects to wake.
+        """
+        args = [key, limit, uuid4().hex, stamp]
+        names = [*self.keys.effect_slots(slots)]
+        _, *given = call(self.client, "release_slot", names, args)
+        return tuple(one.decode() for one in given)
+
+    def check(self, key: str, *, poll_ms: int, too_long: bool = False) -> tuple[str, int]:
+        """Return whether an effect is at `work`, `due`, or `free` of its slot for good.
+
+        One that is due is polled after `poll_ms`, if it does not begin before; its priority is
+        returned with it. If it has had its slot for `too_long` without beginning, it is free of it.
+        """
+        record_id, suffix = split_key(key)
+        effects = self.keys.effects(partition_of(record_id))
+        names = [self.keys.record(record_id), effects, *self.keys.chain(record_id)]
+        args = [record_id, suffix, poll_ms, "1" if too_long else ""]
+        status, priority = call(self.client, "check_slot", names, args)
+        return status.decode(), int(priority)
+
+    def poll(self, slots: str) -> list[EffectSlot] | None:
+        """Return the effects that have a slot of this name; None if they were polled just now."""
+        holders, queue, _ = self.keys.effect_slots(slots)
+        names = [holders, queue, self.keys.checked_slots(partition_of(slots))]
+        reply = call(self.client, "poll_slots", names, [slots, CHECK_MS, CHECK_SELDOM_MS])
+        if not reply:
+            return None
+        now_ms, pairs = int(reply[0]), zip(reply[1::2], reply[2::2], strict=True)
+        return [_slot(key.decode(), int(score), now_ms) for key, score in pairs]
+
+    def due(self, partition: int, limit: int) -> list[str]:
+        """Return the names of slots to poll now."""
+        reply = call(self.client, "list_due", [self.keys.checked_slots(partition)], [limit])
+        return [name.decode() for name in reply]
+
+    def use(self, names: Iterable[str]) -> dict[str, SlotUse]:
+        """Return for each name how many effects have a slot, and how many wait for one."""
+        listed = list(dict.fromkeys(names))
+        keys = [key for name in listed for key in self.keys.effect_slots(name)[:2]]
+        counts = read_all(self.client, [("ZCARD", key) for key in keys])
+        pairs = zip(listed, counts[::2], counts[1::2], strict=True)
+        return {name: SlotUse(int(held), int(waiting)) for name, held, waiting in pairs}
+
+    def names(self) -> list[str]:
+        """Return the names of all slots that an effect has, or waits for."""
+        return self._checked("+inf")
+
+    def contended(self, now_ms: int) -> list[str]:
+        """Return the names of slots that effects wait for, and perhaps of some that none does."""
+        return self._checked(now_ms + CHECK_MS, "LIMIT", 0, CONTENDED_MAX)
+
+    def _checked(self, until: int | str, *limit: int | str) -> list[str]:
+        keys = [self.keys.checked_slots(partition) for partition in range(PARTITIONS)]
+        commands = [("ZRANGE", key, "-inf", until, "BYSCORE", *limit) for key in keys]
+        return sorted(name.decode() for page in read_all(self.client, commands) for name in page)
+
+
+def _slot(key: str, score: int, now_ms: int) -> EffectSlot:
+    """Read the score of a holder; part/slots.lua says what it means."""
+    stamp = OFFERED if score <= 0 else str(score)
+    return EffectSlot(key, stamp, max(now_ms - abs(score), 0) if score else 0)

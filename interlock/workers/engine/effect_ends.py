@@ -16,7 +16,7 @@ from interlock.kernel.store.leases import Refused
 from interlock.workers.engine.work import EffectWork
 
 # Claims that are refused for now: a sweep publishes the effect again.
-REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
+REFUSED_FOR_NOW = ("early", "busy", "paused", "newer", "slot")
 
 
 class EffectFailedError(Exception):

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -42,6 +43,7 @@ from interlock.workers.engine.effect_ends import (
     may_pass,
     not_claimed,
 )
+from interlock.workers.engine.effect_slots import claim_with_slot, used_slot
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.isolation import Isolation, ProcessDiedError, is_suspect
 from interlock.workers.engine.log_lines import log_about
@@ -95,14 +97,16 @@ class Runner:
         if reason := self._reason_not_to_claim(machine, effect, key):
             raise EffectRetriedError(reason)
         asked_at = clock()
+        claim = partial(
+            self.dispatch.leases.claim,
+            key,
+            effect,
+            nonce=nonce or uuid4().hex[:8],
+            holder=self.dispatch.holder,
+            schema=machine.schema,
+        )
         try:
-            lease = self.dispatch.leases.claim(
-                key,
-                effect,
-                nonce=nonce or uuid4().hex[:8],
-                holder=self.dispatch.holder,
-                schema=machine.schema,
-            )
+            lease, used = claim_with_slot(self.dispatch, key, effect, claim)
         except InvalidIdError as refusal:
             raise self.reject(
                 f"{machine.name}.{name}", (key,), {"refusal": str(refusal)}
@@ -117,7 +121,10 @@ class Runner:
         work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
         self._working.add(work)
         try:
-            with self.heartbeat.holding(work.held):
+            with (
+                used_slot(self.dispatch, used, work),
+                self.heartbeat.holding(work.held),
+            ):
                 if self._ending.is_set() and work.restartable:
                     work.give_back()
                 record, lease = work.record, work.lease

@@ -43,12 +43,27 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriptions
 from interlock.kernel.store.views import Views
 from tests.kernel.store.machines_families import ORDER, PART
+from tests.kernel.store.machines_limited import LIMITED
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
 from tests.kernel.store.machines_timed import TIMED
 from tests.kernel.store.tables import LIFE
 
-MACHINES = (LIFE, TIMED, TICKET, SESSION, NODE, ROOT, ORDER, PART, LOOP, WORKSPACE, RUN, CODON)
+MACHINES = (
+    LIFE,
+    TIMED,
+    TICKET,
+    SESSION,
+    NODE,
+    ROOT,
+    ORDER,
+    PART,
+    LIMITED,
+    LOOP,
+    WORKSPACE,
+    RUN,
+    CODON,
+)
 EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
@@ -182,6 +197,10 @@ class World:
         found = [entry for entry in self.record(of).entries if entry.name == name]
         assert len(found) == 1, f"{of} has {len(found)} entries of {name}"
         return found[0]
+
+    def entry_of_key(self, key: str) -> Entry:
+        of, _, suffix = key.partition(":")
+        return next(entry for entry in self.record(of).entries if entry.suffix == suffix)
 
     def state_of(self, name: str = "work", of: str = "r") -> str:
         states = [entry.state for entry in self.record(of).entries if entry.name == name]

@@ -184,8 +184,8 @@ FAMILIES = (
     Mutant(
         "a claim ends what a person in the way is asked",
         "claim",
-        "if asked then",
-        "if false then",
+        "\nif asked then",
+        "\nif false then",
         quarantine.test_a_person_in_the_way_of_an_effect_is_asked_until_it_is_tried_again,
     ),
     Mutant(

@@ -139,14 +139,14 @@ SLOTS: tuple[Mutant, ...] = (
     Mutant(
         "a repeat keeps the place in the queue",
         "acquire_slot",
-        "'NX', ",
-        "",
+        "queue, 'NX', score",
+        "queue, score",
         slots.test_whoever_came_first_keeps_its_place_when_it_asks_again,
     ),
     Mutant(
         "a slot that was taken is marked as taken",
         "acquire_slot",
-        "redis.call('ZADD', holders, '1', id)",
+        "redis.call('ZADD', holders, stamp, id)",
         "",
         slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
     ),

@@ -60,6 +60,7 @@ SAME = {
     ("adopt", "was_quarantined", "true"): SLOWER,
     ("claim", "asked", "true"): SLOWER,
     ("release", "asked", "true"): SLOWER,
+    ("part/slot_wait", "asked", "true"): SLOWER,
     ("renew", "was_quarantined", "true"): SLOWER,
     ("settle", "entry.state == 'quarantined'", "true"): SLOWER,
     ("settle", "entry.kind == 'spawn'", "true"): "other effects are given no countdown",

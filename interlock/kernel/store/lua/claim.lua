@@ -1,13 +1,16 @@
---@use clock entry exclusive budget grant lease quarantine metrics
+--@use clock entry exclusive budget grant lease quarantine slot_wait metrics
 -- Claims an effect for one holder: gives it a new token and a lease, and returns the record. A
 -- repeat with the nonce of the current token renews that lease.
 -- KEYS     record, log, effects, waits, timers, metrics, saved results, chain of counters
 -- ARGV     id, suffix, nonce, holder, lease in ms, newest schema that the caller knows, name of the
---          effect as the message has it
+--          effect as the message has it, the slot that the caller has for it: the number that the
+--          refusal `slot` gave before the slot was acquired, 'none' if it needs no slot any more,
+--          or ''
 -- Returns  {status, token, attempt, {record}, {counters}, outcome that is kept or ''}; status:
 --          granted, or with a detail in the place of the token: gone | other | quarantined |
---          paused | held | carried | exhausted | early | busy | newer. `carried`: it has begun once
---          and may not start again
+--          paused | held | carried | exhausted | early | busy | newer | slot. `carried`: it has
+--          begun once and may not start again; `slot`: it needs one, with the detail: name of the
+--          slots, number to show, priority, since. While it has none it is polled seldom
 local record = KEYS[1]
 local log = KEYS[2]
 local effects = KEYS[3]
@@ -23,6 +26,7 @@ local holder = ARGV[4]
 local lease_ms = tonumber(ARGV[5])
 local schema_known = tonumber(ARGV[6])
 local name = ARGV[7]
+local slot = ARGV[8]
 
 local function refused(status, detail)
   count(metrics, 'unclaimed', name, status)
@@ -41,7 +45,9 @@ if not repeated then
   if entry.state == 'quarantined' then
     return refused('quarantined')
   end
-  local paused, schema, since = unpack(redis.call('HMGET', record, 'paused', 'schema', 'since'))
+  local paused, schema, since, slots = unpack(
+    redis.call('HMGET', record, 'paused', 'schema', 'since', 's:' .. suffix)
+  )
   if paused == '1' then
     return refused('paused')
   end
@@ -64,6 +70,13 @@ if not repeated then
   end
   if tonumber(schema) > schema_known then
     return refused('newer', schema)
+  end
+  if slots and slot ~= 'none' then
+    local number, priority = unpack(redis.call('HMGET', record, 'last_token', 'priority'))
+    if slot ~= number then
+      wait_for_slot(record, {effects, waits, timers}, id, suffix, entry)
+      return {'slot', table.concat({slots, number, priority, since}, ' '), '0', {}, {}, ''}
+    end
   end
   count(metrics, 'attempt', name, entry.begun == 0 and 'first' or 'again')
   if entry.begun == 0 and entry.kind == 'state' then

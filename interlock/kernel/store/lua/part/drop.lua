@@ -7,7 +7,7 @@ local function drop(owner, suffix, entry, lost)
   else
     release_reservation(owner.chain, entry)
   end
-  redis.call('HDEL', owner.record, 'e:' .. suffix)
+  redis.call('HDEL', owner.record, 'e:' .. suffix, 's:' .. suffix)
   redis.call('ZREM', owner.effects, owner.id .. ':' .. suffix)
   wake_siblings(owner.record, owner.effects, owner.id, entry)
 end

@@ -1,7 +1,8 @@
 --@use clock
 -- A name has a limited number of slots, and a queue of the records that wait for one.
--- Score of a holder: > 0, it took its slot. < 0, it was reported as one to wake at that time
--- (-score, in ms), and has not taken its slot since. 0, it was not reported yet.
+-- Score of a holder: > 0, it took its slot, at that ms, or a little later: no other stamp of it is
+-- the same. < 0, it was reported as one to wake at that time (-score, in ms), and has not taken its
+-- slot since. 0, it was not reported yet.
 
 -- An offer that nobody has taken for so long is reported again. It is no longer than the grace of
 -- the exclusive effects that wake holders: where such an effect is lost between the two, the next
@@ -17,6 +18,18 @@ local function offer_slots(holders, queue, limit)
     end
     redis.call('ZADD', holders, '0', first[1])
   end
+end
+
+-- Takes back a slot that was offered so long ago that its holder should have come: its message is
+-- lost, or behind many others. Returns whether there was one.
+local function pass_on_offer(holders, reports, good_ms)
+  local found = redis.call('ZRANGE', holders, good_ms - now_ms, '(0', 'BYSCORE', 'LIMIT', 0, 1)
+  if #found == 0 then
+    return false
+  end
+  redis.call('ZREM', holders, found[1])
+  redis.call('HDEL', reports, found[1])
+  return true
 end
 
 -- Returns the holders to wake: those that have not taken their slot, and were not reported lately,
