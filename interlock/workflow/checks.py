@@ -14,6 +14,7 @@ from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data, as_json, item_type
+from interlock.workflow.idle_checks import check_idle
 from interlock.workflow.model_checks import check_answer, check_model
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
@@ -72,6 +73,8 @@ def item_model(place: SourceLine, model: type[Data], field: str) -> type[Data]:
 
 def check(flow: Declared) -> None:
     """Refuse a definition that cannot work. Raises WorkflowError at the first fault."""
+    if flow.expires is not None:
+        _length(flow.place, "expires", flow.expires)
     _ends(flow)
     _cleanups(flow)
     for name in unclear_states(flow):
@@ -87,6 +90,7 @@ def check(flow: Declared) -> None:
                     f"{state.name} leads to {target!r}, which is no state of {flow.name}: {near}"
                 )
         _state(flow, state)
+    check_idle(flow)
     _changes(flow)
     flow.start = _start(flow)
     _reach(flow)
@@ -119,8 +123,6 @@ def _ends(flow: Declared) -> None:
             raise flow.close.error(f"{name}={is_success!r}: say True for a success, else False")
     if flow.budget:
         _budget(flow, flow.budget)
-    if flow.expires is not None:
-        _length(flow.place, "expires", flow.expires)
 
 
 def _cleanups(flow: Declared) -> None:
@@ -190,6 +192,8 @@ def _step(step: StepPart) -> None:
         raise step.place.error(
             f"{AGAIN} is a choice of the card of {step.unclear}: rename the state"
         )
+    if not isinstance(step.once, bool):
+        raise step.place.error(f"once={step.once!r}: say True or False")
     _length(step.place, "timeout", step.timeout)
     _length(step.place, "retry_delay", step.retry_delay)
     if type(step.max_attempts) is not int or not 1 <= step.max_attempts <= 100:  # noqa: PLR2004 - more never helps
@@ -248,7 +252,7 @@ def _wait(flow: Declared, wait: WaitPart) -> None:
         check_function(flow, wait.place, "until=", lambda data: epoch_ms(until(data), zone))
     if not wait.calls and wait.until is None and wait.timeout is None:
         raise wait.place.error(f"{wait.name} waits for nothing: name a call, until= or timeout=")
-    if wait.until is None and wait.timeout is None:
+    if wait.until is None and wait.timeout is None and not flow.expires:
         raise wait.place.error(
             f"{wait.name} may wait for ever, unseen: give it timeout= and on_timeout="
         )
@@ -280,7 +284,6 @@ def _answer(flow: Declared, state: State, name: str, model: type[BaseModel]) -> 
 
 def check_call(place: SourceLine, call: CallPart) -> None:
     """Refuse a call that nobody can make. Raises WorkflowError."""
-    check_name(place, "call", call.name)
     if not isinstance(call.by, tuple) or not call.by or set(call.by) - {PERSON, PRODUCER}:
         raise place.error(f"by={call.by!r} names nobody: write a tuple of PERSON and PRODUCER")
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, PydanticUserError, SecretBytes, SecretStr, Valid
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
+from interlock.kernel.store.codec import PAYLOAD_BYTES_MAX
 from interlock.workflow.data import Data, Merge, lost_in_json, merge_of, short
 from interlock.workflow.place import SourceLine
 from interlock.workflow.sample import adapter_of, full_sample, sample
@@ -24,6 +25,9 @@ def check_model(place: SourceLine, model: object, example: str) -> None:
     if fault := next(_faults(model), ""):
         raise place.error(fault)
     for value in (sample(model), full_sample(model)):
+        if value is not None and (size := len(value.model_dump_json())) > PAYLOAD_BYTES_MAX:
+            most = f"takes at most {PAYLOAD_BYTES_MAX:,}"
+            raise place.error(f"a {model.__name__} has {size:,} bytes at once; the store {most}")
         # It is None if a validator refuses what fits the types: the first submission shows it.
         if value is not None and (lost := next(lost_in_json(value), "")):
             cure = _unless_strict(value)
@@ -41,10 +45,14 @@ def check_answer(place: SourceLine, name: str, model: type[BaseModel]) -> None:
 def _unless_strict(value: BaseModel) -> str:
     """Return what to do if JSON gives the value back to a model that is not strict, or ''."""
     try:
-        type(value).model_validate(value.model_dump(mode="json"), strict=False)
+        read = type(value).model_validate(value.model_dump(mode="json"), strict=False)
     except ValueError:
         return ""
-    return "; leave strict out: JSON has numbers and texts alone, as a time is a text in it"
+    return (
+        ""
+        if read != value
+        else "; leave strict out: JSON has numbers and texts alone, as a time is a text in it"
+    )
 
 
 def _faults(model: type[BaseModel]) -> Iterator[str]:
@@ -83,10 +91,18 @@ def _faults_of(name: str, field: FieldInfo) -> Iterator[str]:
     if any(kind in (SecretStr, SecretBytes) for kind in found):
         cure = "let the step read it, for instance from the environment"
         yield f"is a secret, of which JSON keeps stars alone: {cure}"
-    if field.is_required() or field.default_factory:
+    yield from _faults_of_default(field)
+
+
+def _faults_of_default(field: FieldInfo) -> Iterator[str]:
+    if field.is_required():
         return
     try:
-        adapter_of(field).validate_python(field.default)
+        default = field.get_default(call_default_factory=True)
+    except Exception:  # noqa: BLE001 - it may take what was validated before, or raise anything
+        return
+    try:
+        adapter_of(field).validate_python(default)
     except ValidationError as refusal:
         yield f"has a default that does not fit it: {short(refusal)}"
     except PydanticUserError:

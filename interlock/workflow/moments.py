@@ -13,7 +13,7 @@ def zone_named(name: str) -> ZoneInfo:
     """Return the time zone of a name such as `Europe/Berlin`. Raises ValueError."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         raise ValueError(f"{name!r} is no time zone: write one as Europe/Berlin") from None
 
 

@@ -10,13 +10,12 @@ from enum import Enum
 from types import CodeType, FunctionType, MethodType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from interlock.kernel.blame import is_own
 from interlock.workflow.place import names_here, place_of
 
 Function = Callable[..., Any]
 EXAMPLE = 'as in `-> Literal["done", "failed"]`'
+MAY_TAKE = "a step takes the data, and its Work if it needs it"
 MARKS_ONCE = {"once", "once_async"}  # the methods of `Work` that begin what is not begun twice
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 
@@ -49,32 +48,50 @@ def targets_of(function: Function) -> tuple[str, ...]:
         raise place.error(f"{name} returns {problem}, which names no state: {EXAMPLE}") from None
 
 
-def check_data(function: Function, model: type, whose: str) -> None:
-    """Refuse a function whose first parameter is another model than it gets.
+def check_data(function: Function, model: type, whose: str, work: type | None = None) -> None:
+    """Refuse a function that takes something else than it gets. Raises WorkflowError.
 
-    `whose` says what the model is of, as `the data of refund`. A type that cannot be read, such as
-    one that is imported for type checkers alone, is let be.
+    `whose` says what the model of its first parameter is of, as `the data of refund`; `work` is
+    what a second one gets. A type that cannot be read, such as one that is imported for type
+    checkers alone, is let be.
     """
+    first, *others = _parameters(function).values()
+    name, place = function.__name__, place_of(function)
+    if (named := _wanted(function, first)) and not issubclass(model, named):
+        raise place.error(f"{name} takes {named.__name__}, but {whose} are {model.__name__}")
+    for other in others if work else ():
+        named, has_default = _wanted(function, other), other.default is not other.empty
+        if named is work and has_default:
+            why = "has a default, and so would never get its Work: take the default away"
+            raise place.error(f"{other.name} of {name} {why}")
+        if named not in (None, work) and not has_default:
+            raise place.error(f"{name} takes {other.name}, a {named.__name__}; {MAY_TAKE}")
+
+
+def _wanted(function: Function, parameter: inspect.Parameter) -> type | None:
+    """Return the class that a parameter wants, or None if it takes any, or cannot be read."""
     try:
-        named = _evaluated(function, next(iter(_parameters(function).values())).annotation)
+        named = _evaluated(function, parameter.annotation)
     except UNREADABLE:
-        return
-    kinds = (BaseModel, int, float, str, list, dict)  # what is no protocol, and not Any
-    if isinstance(named, type) and issubclass(named, kinds) and not issubclass(model, named):
-        message = f"takes {named.__name__}, but {whose} are {model.__name__}"
-        raise place_of(function).error(f"{function.__name__} {message}")
+        return None
+    kinds = get_args(named) if get_origin(named) in (Union, UnionType) else (named,)
+    classes = [kind for kind in kinds if kind is not type(None)]
+    is_class = len(classes) == 1 and isinstance(classes[0], type)
+    if not is_class or classes[0] in (Any, object) or getattr(classes[0], "_is_protocol", False):
+        return None
+    return None if classes[0] is inspect.Parameter.empty else classes[0]
 
 
-def check_returns_nothing(function: Function) -> None:
-    """Refuse a function of an item that says that it returns something. Raises WorkflowError."""
+def check_returns_nothing(function: Function, does: str, cure: str = "") -> None:
+    """Refuse a function that says that it returns something. Raises WorkflowError."""
     try:
         found = _evaluated(function, inspect.get_annotations(function).get("return"))
     except UNREADABLE:
         return
     if found not in (None, type(None)):
         raise place_of(function).error(
-            f"{function.__name__} works on an item, and what it returns would be lost: let it "
-            "return None, and set a field"
+            f"{function.__name__} {does}, and what it returns would be lost: let it return None"
+            f"{cure}"
         )
 
 
@@ -115,9 +132,7 @@ def takes_work(function: Function) -> bool:
     needed = _needed(function)
     if len(needed) not in (1, 2) or any(one.kind is one.KEYWORD_ONLY for one in needed):
         given = ", ".join(one.name for one in needed) or "nothing"
-        raise place_of(function).error(
-            f"{function.__name__} takes {given}; a step takes the data, and its Work if it needs it"
-        )
+        raise place_of(function).error(f"{function.__name__} takes {given}; {MAY_TAKE}")
     return len(needed) == 2  # noqa: PLR2004 - the data and the work
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from string import Formatter
@@ -46,10 +47,14 @@ def check_function(
     samples = [one for one in (full_sample(flow.data), sample(flow.data)) if one is not None]
     for value in samples:
         try:
-            function(value)
+            if inspect.iscoroutine(found := function(value)):
+                found.close()
+                raise TypeError("it is async; write it with def")  # noqa: TRY301 - one sentence
         except Exception as failure:  # noqa: BLE001 - a function of the user may raise anything
+            # An error that was placed already has the line of this place at its end.
+            why = str(failure).removesuffix(f" ({place})")
             kind = "" if isinstance(failure, PlacedError) else f"{type(failure).__name__}: "
-            said = f"{what} fails for {value!r}: {kind}{failure}"
+            said = f"{what} fails for {value!r}: {kind}{why}"
         else:
             return
     if samples:

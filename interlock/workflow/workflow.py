@@ -22,6 +22,7 @@ from interlock.workflow.decorators import (
 )
 from interlock.workflow.defined import Defined
 from interlock.workflow.durations import DAY, HOUR, SECOND
+from interlock.workflow.idle_checks import check_family
 from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
     Budget,
@@ -137,7 +138,7 @@ class Workflow(Defined[D]):
         def add(function: F) -> F:
             place = place_of(function)
             targets, takes = targets_of(function), takes_work(function)
-            check_data(function, self.data, f"the data of {self.name}")
+            check_data(function, self.data, f"the data of {self.name}", Work)
             check_variable(function, self)
             self._add(
                 StepPart(
@@ -272,23 +273,22 @@ class Workflow(Defined[D]):
         wait for, or "skip" it; any other word is the state that follows at once, and the others are
         cancelled. A step reads what came of them by `Work.results`.
         """
+        options = {
+            "once": once,
+            "timeout": timeout,
+            "max_attempts": max_attempts,
+            "retry_delay": retry_delay,
+            "pool": pool,
+            "queue": queue,
+        }
+        if workflow:
+            check_family(here(), name, workflow, options)
 
         def add(function: F | None) -> F | None:
             own = name or getattr(function, "__name__", "")
             child = workflow
             if function is not None:
-                child = self._child(
-                    function,
-                    own,
-                    field,
-                    on_failure=on_failure,
-                    once=once,
-                    timeout=timeout,
-                    max_attempts=max_attempts,
-                    retry_delay=retry_delay,
-                    pool=pool,
-                    queue=queue,
-                )
+                child = self._child(function, own, field, on_failure=on_failure, **options)
             assert child
             self._add(
                 EachPart(
@@ -318,8 +318,8 @@ class Workflow(Defined[D]):
         place = place_of(function)
         takes = takes_work(function)
         item = item_model(place, self.data, field)
-        check_data(function, item, f"the items of {field}")
-        check_returns_nothing(function)
+        check_data(function, item, f"the items of {field}", Work)
+        check_returns_nothing(function, "works on an item", ", and set a field")
         child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name)
         child._add(
             StepPart(
@@ -343,6 +343,7 @@ class Workflow(Defined[D]):
         It changes the data and nothing else, quickly, in the process that calls. It is taken in
         every state in which the record lives, and may raise Refuse with a sentence.
         """
+        check_name(here(), "call", name)
 
         def add(function: Callable[[D, M], None]) -> Callable[[D, M], None]:
             place, message = place_of(function), message_of(function)
@@ -350,6 +351,7 @@ class Workflow(Defined[D]):
             check_call(place, call)
             check_model(place, message, name.title().replace("_", ""))
             check_data(function, self.data, f"the data of {self.name}")
+            check_returns_nothing(function, "takes a call", ", and change the data")
             self.declared.refuse_twin(place, name, "call", self.declared.calls.get(name))
             self.declared.calls[name] = call
             return function
@@ -358,16 +360,19 @@ class Workflow(Defined[D]):
 
     def at_end(self, end: str, /) -> CleanupDecorator[D]:
         """Let a function clean up after records that end as `end`. It changes no data."""
+        check_name(here(), "state", end)
 
         def add(function: Any) -> Any:
-            place = place_of(function)
+            place, takes = place_of(function), takes_work(function)
+            check_data(function, self.data, f"the data of {self.name}", Work)
+            check_returns_nothing(function, "cleans up")
             name = f"a cleanup after {end}"
             self.declared.refuse_twin(place, name, "", self.declared.cleanups.get(end))
             self.declared.cleanups[end] = Cleanup(
                 end=end,
                 place=place,
                 function=function,
-                takes_work=takes_work(function),
+                takes_work=takes,
             )
             return function
 
