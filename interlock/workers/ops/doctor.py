@@ -20,6 +20,7 @@ from interlock.kernel.store.scripts import store_error
 from interlock.workers.config import Settings
 from interlock.workers.engine.card import action_of, faults_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.threads.canary import canaries
@@ -48,6 +49,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "store": facts | clock_facts(dispatch),
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.indexes.depths(),
+        "slots": busy_slots(dispatch),
         "rejected": dispatch.rejected.counts(),
         "rejected_messages": [
             asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)

@@ -321,8 +321,9 @@ def diagnosis(value: Mapping[str, Any]) -> None:
     sent = {"messages are sent": ENQUEUE[value["enqueue"]]}
     for name, fact in (value["store"] | sent | _canary(value["canary_ms"])).items():
         table.add_row(name, str(fact))
-    for name, depth in value["depths"].items():
-        table.add_row(DEPTHS[name], str(depth))
+    depths = [(DEPTHS[name], str(depth)) for name, depth in value["depths"].items()]
+    for row in (*depths, *(("waits for a slot", said) for said in value["slots"])):
+        table.add_row(*row)
     for kind, count in value["rejected"].items():
         table.add_row(f"rejected: {kind}", str(count))
     for machine, counts in value["machines"].items():

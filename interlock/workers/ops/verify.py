@@ -16,6 +16,7 @@ from interlock.kernel.store.scripts import read, read_all, store_error
 from interlock.kernel.store.titles import id_in, names_of
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.slot_waits import concurrency_of
 
 READS_MAX = 5
 BATCH = 500
@@ -40,6 +41,7 @@ def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str
         checked += 1
     if not record_ids:
         faults += [*strays(dispatch), *gaps(dispatch), *kept_by_ended(dispatch)]
+        faults += unchecked_slots(dispatch)
     return {"records": checked, "transitions": events, "faults": faults}
 
 
@@ -122,6 +124,10 @@ def members_by_index(dispatch: Dispatch, record: Record) -> dict[str, list[str]]
         for entry in record.entries
         if entry.state != "quarantined" and not (record.paused and entry.state == "owed")
     ]
+    slots: dict[str, list[str]] = {}
+    for entry in record.entries:
+        if entry.slots and entry.state == "leased" and concurrency_of(dispatch, entry.slots):
+            slots.setdefault(keys.effect_slots(entry.slots)[0], []).append(entry.key(record.id))
     asks = stage.waits_for_person(record.data)
     asks = asks or any(entry.asks_person for entry in record.entries)
     return {
@@ -131,6 +137,7 @@ def members_by_index(dispatch: Dispatch, record: Record) -> dict[str, list[str]]
         keys.state_index(record.id, record.machine, record.state): [record.id],
         keys.creation_index(partition, record.machine): [record.id],
         keys.search_index(partition): names_of(record),
+        **slots,
     }
 
 
@@ -229,6 +236,16 @@ def kept_by_ended(dispatch: Dispatch) -> Iterator[str]:
                 stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
                 if isinstance(stage, Terminal) and not record.entries:
                     yield f"{record.id}: it is {record.state} and still in {key}"
+
+
+def unchecked_slots(dispatch: Dispatch) -> Iterator[str]:
+    """Yield each name of slots that effects have, and that no sweep would ever free."""
+    for key in _keys(dispatch, "effect-slots"):
+        name = key.partition(":effect-slots:")[2]
+        checked = dispatch.keys.checked_slots(partition_of(name))
+        is_checked = read(dispatch.client, "ZSCORE", checked, name) is not None
+        if not is_checked and read(dispatch.client, "EXISTS", key):
+            yield f"no sweep checks the slots {name}, which effects have"
 
 
 def _keys(dispatch: Dispatch, kind: str) -> list[str]:

@@ -18,6 +18,7 @@ from interlock.workers.terminal.screen import age, clock, state_text
 LABEL_WIDTH = 9
 LABEL_LINES_MAX = 2
 STARVED_SHOWN_MAX = 2
+SLOTS_SHOWN_MAX = 2
 OWED_MS = 60_000  # longer no effect waits where work flows
 SILENCE_S_MIN = 60  # a shorter silence of an agent is not worth a remark
 WIDE_COLUMNS = 120
@@ -95,6 +96,7 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
         Text.assemble(f"{number}{plus} ", (state, _state_style(state))) for state, number in states
     ]
     queues = [Text(f"{name} {number}") for name, number in snapshot.queues.items() if number]
+    queues += [Text(said) for said in snapshot.slots[:SLOTS_SHOWN_MAX]]
     if snapshot.owed and (waited_ms := snapshot.at_ms - snapshot.owed.since_ms) > OWED_MS:
         name, record_id = snapshot.owed.name, snapshot.owed.record_id
         queues.append(Text(f"{name} of {record_id} has waited for {age(waited_ms)}", "bold red"))

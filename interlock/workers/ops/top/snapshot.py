@@ -5,7 +5,7 @@ A snapshot reads a bounded part of the store. Records beyond the limits are only
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from interlock.kernel.machines import effect_queue
@@ -13,6 +13,7 @@ from interlock.kernel.record import root_of
 from interlock.kernel.store.owed import OwedEffect
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
+from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps, systems
 from interlock.workers.tasks.claim_row import age_s
@@ -38,6 +39,7 @@ class Snapshot(TasksOverview):
     others_at_work: int
     late_sweeps: Mapping[str, int | None]
     owed: OwedEffect | None  # the one that nobody has at work and that is owed longest
+    slots: Sequence[str]  # what is said of slots that effects wait for
 
 
 class SnapshotReader:
@@ -73,6 +75,7 @@ class SnapshotReader:
             others_at_work=self._at_work(others),
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
             owed=next(iter(self.dispatch.owed.oldest()), None),
+            slots=() if self.backlog else busy_slots(self.dispatch),
         )
 
     def _others(self) -> dict[str, dict[str, int]]:
