@@ -13,6 +13,7 @@ from interlock.kernel.errors import InvalidPayloadError, TableFunctionError, Unr
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordContent, RecordId, TimerEntry, Version
+from interlock.kernel.table import Owed
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
@@ -145,6 +146,27 @@ def entry_of(suffix: str, line: str, slots: str = "") -> Entry:
         not_before=int(not_before),
         slots=slots,
     )
+
+
+def new_entry(owed: Owed, *, fires: bool) -> str:
+    """Return the entry of an effect that a record owes newly, as entry_of reads it."""
+    return _entry(owed, "owed - -", "0", "0 0", "0 0", fires=fires)
+
+
+def leased_entry(owed: Owed, holder: str, *, fires: bool) -> str:
+    """Return the entry of an effect that is leased as it is created.
+
+    It is a format, for which a script has the token, the end of the lease, and kill_by.
+    """
+    begun = f"1 {int(owed.once)}"  # and whether it may not be restarted from then on
+    return _entry(owed, f"leased %s {holder}", "1", "%.0f %.0f", begun, fires=fires)
+
+
+def _entry(owed: Owed, held: str, attempt: str, ends: str, begun: str, *, fires: bool) -> str:
+    effect = owed.effect
+    own = f"{int(owed.once)} 0 0 0 {effect.grace_ms} {int(fires)} {int(effect.exclusive)}"
+    attempts = f"{attempt} {effect.attempts_max} 0 {ends} 0 {begun}"
+    return f"{effect.name} {owed.kind} {held} {owed.countdown or '-'} - {attempts} {own}"
 
 
 def timer_of(name: str, line: str) -> TimerEntry:

@@ -14,6 +14,7 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, ancestors
+from interlock.kernel.store import codec
 from interlock.kernel.table import Bounds, Owed, Shares
 from interlock.kernel.timer import TimerDue
 
@@ -22,6 +23,17 @@ FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
 FEED_MIN = 10_000  # commits that the feed of a partition goes back, at least
 UNHELD = "-"  # what the entry of an effect that nobody holds has in the place of a token
 Commit = tuple[str, str, int]  # in a family log: its position, the record, the record's new version
+# What the scripts are given in the place of an initial lease where there is none.
+NOT_LEASED: Mapping[str, Any] = {
+    "initial_lease": False,
+    "leased_at": 0,
+    "lease_entry": "",
+    "lease_nonce": "",
+    "lease_holder": "",
+    "lease_ms": "",
+    "lease_grace_ms": "",
+    "lease_exclusive": False,
+}
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -213,21 +225,32 @@ def bounds_plan(bounds: Bounds) -> dict[str, Any]:
 
 def machine_plan(machine: Machine) -> dict[str, Any]:
     """Return what the scripts need of a machine: its name, and how long commits are listed."""
-    logged = {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
-    return {"machine": machine.name, "feed_length": FEED_MIN, **logged}
+    length = FAMILY_LOG_MIN if machine.bookkeeping.in_family_log else 0
+    return {"machine": machine.name, "feed_length": FEED_MIN, "family_log_length": length}
 
 
-def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
+def lease_plan(
+    initial_lease: InitialLease | None, machine: Machine, state: str, owes: Sequence[Owed]
+) -> Mapping[str, Any]:
     """Return what the scripts need to lease the state's effect in the step that creates it.
 
     One that needs a slot is not leased then, as slots are in partitions of their own.
     """
-    if initial_lease is None or any(owed.slots for owed in owes):
-        return {}
-    exclusive = any(owed.effect.exclusive for owed in owes if owed.kind is Kind.STATE)
-    holder = sanitized(initial_lease.holder)
-    lease = {"nonce": initial_lease.nonce, "holder": holder, "lease_ms": initial_lease.lease_ms}
-    return {"initial_lease": lease | {"exclusive": exclusive}}
+    leasable = (n for n, each in enumerate(owes, 1) if each.kind is Kind.STATE and not each.slots)
+    leased = next(leasable, 0)
+    if initial_lease is None or not leased:
+        return NOT_LEASED
+    owed, holder = owes[leased - 1], sanitized(initial_lease.holder)
+    return {
+        "initial_lease": True,
+        "leased_at": leased,
+        "lease_entry": codec.leased_entry(owed, holder, fires=machine.exhausts(state)),
+        "lease_nonce": initial_lease.nonce,
+        "lease_holder": holder,
+        "lease_ms": initial_lease.lease_ms,
+        "lease_grace_ms": owed.effect.grace_ms,
+        "lease_exclusive": owed.effect.exclusive,
+    }
 
 
 def without_leased(
@@ -258,32 +281,18 @@ def presented(token: str) -> str:
     return "" if token == UNHELD else token
 
 
-def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:
-    """Return what the scripts need to set timers."""
+def timers_plan(timers: Sequence[TimerDue]) -> list[str]:
+    """Return what the scripts need to set timers: name, delay and beginning of each in turn."""
     return [
-        {"name": timer.name, "delay_ms": timer.delay_ms, "since": timer.since} for timer in timers
+        part for timer in timers for part in (timer.name, str(timer.delay_ms), str(timer.since))
     ]
 
 
-def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[str, Any]]:
-    """Return what the scripts need to create a decision's effects."""
+def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> dict[str, Any]:
+    """Return what the scripts need to create a decision's effects: their entries and slots."""
     fires = machine.exhausts(state)
-    return [owed_plan(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
-
-
-def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
-    """Return the fields of a new effect's entry."""
-    return {
-        "name": owed.effect.name,
-        "kind": str(owed.kind),
-        "countdown": owed.countdown or "-",
-        "attempts_max": owed.effect.attempts_max,
-        "once": int(owed.once),
-        "grace_ms": owed.effect.grace_ms,
-        "fires_exhausted": int(fires),
-        "exclusive": int(owed.effect.exclusive),
-        **({"slots": owed.slots} if owed.slots else {}),
-    }
+    lines = [codec.new_entry(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
+    return {"effects": lines, "slots": {n: o.slots for n, o in enumerate(owes, 1) if o.slots}}
 
 
 def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[EffectMessage, ...]:
@@ -313,10 +322,11 @@ def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits)
     name, _, generation = countdown.partition(":")
     return {
         "id": parent,
+        "countdown": name,
         "generation": generation,
         "nonce": nonce,
         "poll_ms": limits.poll_ms,
-        "advance": owed_plan(Owed(CASCADE, Kind.ADVANCE, countdown=name), fires=False),
+        "advance": codec.new_entry(Owed(CASCADE, Kind.ADVANCE, countdown=name), fires=False),
     }
 
 

@@ -19,7 +19,6 @@ from interlock.kernel.store.commands import (
     EffectMessage,
     Limits,
     Render,
-    owed_plan,
     packed,
     rendered_messages,
 )
@@ -86,7 +85,8 @@ class Inboxes:
             "nonce": nonce,
             "length_max": MAILS_MAX,
             "read_up_to": read_upto,
-            "effect": owed_plan(Owed(drains, Kind.TRANSITION), fires=False),
+            "effect_name": drains.name,
+            "effect": codec.new_entry(Owed(drains, Kind.TRANSITION), fires=False),
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }

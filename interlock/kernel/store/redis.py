@@ -28,7 +28,6 @@ from interlock.kernel.store.commands import (
     effect_messages,
     lease_plan,
     machine_plan,
-    owed_plan,
     owes_plan,
     packed,
     parent_plan,
@@ -39,7 +38,7 @@ from interlock.kernel.store.commands import (
     without_leased,
 )
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.store.scripts import Client, call, layout_of
 from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.store.titles import retitle_plan, title_plan
 from interlock.kernel.table import CREATED, UNBOUND, Bounds, Owed
@@ -97,12 +96,13 @@ class Store:
             **title_plan(record),
             "waits": decision.waits,
             "timers": timers_plan(decision.timers),
-            "effects": owes_plan(machine, record.state, decision.owes),
+            **owes_plan(machine, record.state, decision.owes),
             "poll_ms": self.limits.poll_ms,
         }
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
-        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
+        plan |= shares_plan(decision.shares)
+        plan |= lease_plan(initial_lease, machine, record.state, decision.owes)
         prefix = machine.placement.id_prefix
         above = {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
         plan["above"] = [{"id": each, "machine": kind} for each, kind in above.items()]
@@ -159,24 +159,24 @@ class Store:
         leaves = decision.ends or decision.counts_as_ended
         counted = self._counted(before, nonce) if leaves else None
         owed = effect_messages(after, nonce, decision.owes)
-        chain = keys.chain(after.id)
-        names = self._commit_keys(machine, decision, chain)
-        messages_due = owed
+        named, messages_due = self._commit_keys(machine, decision), owed
         if counted:
             parent, joined, message = counted
-            names += [keys.record(parent), keys.members(parent, joined), keys.tally(parent, joined)]
+            members, tally = keys.members(parent, joined), keys.tally(parent, joined)
+            named["parent_keys"] = [keys.record(parent), members, tally]
             messages_due = (*owed, message)
-        names += self._shares_keys(decision)
-        queues, messages = rendered_messages(messages_due, render)
+        named["message_queues"], messages = rendered_messages(messages_due, render)
         plan = {
             "id": after.id,
             "op_id": op_id,
             "digest": digest,
             "warrant": [warrant.kind, *warrant.proof],
-            "version": str(before.version),
+            "version": before.version,
             "mode": str(decision.mode),
             "trigger": decision.trigger,
             "state": after.state,
+            "data": b"" if after.data is before.data else data,
+            "event": self._event(machine, decision, cause, op_id, data, deltas),
             "ends": decision.ends,
             "root": not after.counted,
             "waits": decision.waits,
@@ -184,11 +184,11 @@ class Store:
             "asks_anew": decision.asks_anew,
             "nonce": nonce,
             "fires_exhausted": machine.exhausts(after.state),
-            "effects": owes_plan(machine, after.state, decision.owes),
+            **owes_plan(machine, after.state, decision.owes),
+            "messages": messages,
             "spawns": any(owed.kind is Kind.SPAWN for owed in decision.owes),
             "timers": timers_plan(decision.timers),
-            "fact_versions": [str(fact["version"]) for fact in decision.facts.values()],
-            "chain_length": len(chain),
+            "fact_versions": [fact["version"] for fact in decision.facts.values()],
             "deltas": dict(deltas),
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
@@ -196,12 +196,9 @@ class Store:
         if counted:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds) | retitle_plan(before, after) | machine_plan(machine)
-        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= children_plan(decision)
-        event = self._event(machine, decision, cause, op_id, data, deltas)
-        args = [packed(plan), b"" if after.data is before.data else data, event, *messages]
-        names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
-        reply = call(self.client, "commit", [*names, *queues], args)
+        plan |= shares_plan(decision.shares) | children_plan(decision)
+        plan |= lease_plan(initial_lease, machine, after.state, decision.owes)
+        reply = call(self.client, "commit", *layout_of("commit").arranged(named, plan))
         status, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
         if status == "committed" and not messages:
@@ -233,7 +230,7 @@ class Store:
             "timers": [
                 {"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in draft.timers
             ],
-            "effects": [owed_plan(owed, fires=False) for owed in owes],
+            "effects": [codec.new_entry(owed, fires=False) for owed in owes],
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
@@ -328,29 +325,31 @@ class Store:
         held = [keys.holds(record_id), keys.hold_queue(record_id)]
         return [*held, left, entered, keys.queues(record_id)]
 
-    def _commit_keys(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
+    def _commit_keys(self, machine: Machine, decision: Decision) -> dict[str, Any]:
         before, after, keys = decision.before, decision.after, self.keys
-        partition = partition_of(after.id)
+        partition, is_logged = partition_of(after.id), machine.bookkeeping.in_family_log
         countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
-        return [
-            keys.record(after.id),
-            keys.log(after.id),
-            keys.ops(after.id),
-            keys.op_times(after.id),
-            keys.effects(partition),
-            keys.timers(partition),
-            keys.waits(partition),
-            keys.state_index(after.id, machine.name, before.state),
-            keys.state_index(after.id, machine.name, after.state),
-            keys.ended(partition),
-            keys.search_index(partition),
-            keys.metrics(partition),
-            keys.feed(partition),
-            keys.members(after.id, f"{countdown}:{after.version}"),
-            keys.saved(after.id),
-            *chain,
-            *map(keys.record, decision.facts),
-        ]
+        return {
+            "record": keys.record(after.id),
+            "log": keys.log(after.id),
+            "ops": keys.ops(after.id),
+            "op_times": keys.op_times(after.id),
+            "effects": keys.effects(partition),
+            "timers": keys.timers(partition),
+            "waits": keys.waits(partition),
+            "old_state_index": keys.state_index(after.id, machine.name, before.state),
+            "new_state_index": keys.state_index(after.id, machine.name, after.state),
+            "ended_index": keys.ended(partition),
+            "search_index": keys.search_index(partition),
+            "metrics": keys.metrics(partition),
+            "feed": keys.feed(partition),
+            "spawn_members": keys.members(after.id, f"{countdown}:{after.version}"),
+            "saved": keys.saved(after.id),
+            "chain": keys.chain(after.id),
+            "fact_records": [*map(keys.record, decision.facts)],
+            "shared_keys": self._shares_keys(decision),
+            "family_log": [keys.family_log(after.id)] if is_logged else [],
+        }
 
     def _event(
         self,

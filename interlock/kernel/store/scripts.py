@@ -25,6 +25,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store.call_times import BATCH, NAMED_SCRIPTS, READ, SCRIPT, CallTimes
 from interlock.kernel.store.connections import ConnectionCache
+from interlock.kernel.store.script_layout import ScriptLayout, layout_in
 
 Client = Redis | RedisCluster
 # The errors of a cluster are no RedisErrors.
@@ -36,10 +37,23 @@ _LOGIN = ("NOAUTH", "WRONGPASS", "HELLO must be called with the client already a
 
 @cache
 def source_of(name: str) -> str:
-    """Return a script's text, before it every part that it or one of its parts uses, each once."""
+    """Return a script's text, before it every part that it or one of its parts uses, each once.
+
+    Between them are the variables that the script has by its layout.
+    """
     parts: dict[str, str] = {}
     script = _without_uses(f"{name}.lua", parts)
-    return "\n".join([*parts.values(), script])
+    layout = layout_in(script)
+    variables = [layout.prologue] if layout else []
+    return "\n".join([*parts.values(), *variables, script])
+
+
+@cache
+def layout_of(name: str) -> ScriptLayout:
+    """Return the layout of a script that has its keys and arguments by name."""
+    layout = layout_in(_without_uses(f"{name}.lua", {}))
+    assert layout is not None, f"{name}.lua reads positions"
+    return layout
 
 
 def _without_uses(path: str, parts: dict[str, str]) -> str:

@@ -64,7 +64,7 @@ COMMITS = (
     Mutant(
         "a commit needs a warrant",
         "commit",
-        "if not is_warranted(record, plan.warrant) then",
+        "if not warranted then",
         "if false then",
         outcomes.test_an_outcome_of_a_released_or_left_effect_is_fenced,
     ),
@@ -260,14 +260,14 @@ COMMITS = (
     Mutant(
         "a quarantined effect that is left still waits for a person",
         "commit",
-        "asks_left = asks_left or (stays and asks_person(entry))",
+        "left.asks = left.asks or (stays and asks_person(entry))",
         "",
         quarantine.test_a_transitions_effect_stays_quarantined_when_the_state_is_left,
     ),
     Mutant(
         "leaving a state ends its timers",
         "commit",
-        "elseif name and not set_anew[name] then",
+        "elseif not set_anew[name] then",
         "elseif false then",
         commits.test_leaving_ends_every_timer,
     ),
@@ -281,8 +281,8 @@ COMMITS = (
     Mutant(
         "a new timer of a paused record is not in the index",
         "commit",
-        "if not paused then\n    redis.call('ZADD', timers",
-        "if true then\n    redis.call('ZADD', timers",
+        "if not owner.paused then\n      redis.call('ZADD', owner.timers",
+        "if true then\n      redis.call('ZADD', owner.timers",
         pause.test_timers_of_a_state_entered_under_pause_start_with_their_whole_time,
     ),
     Mutant(

@@ -114,7 +114,7 @@ RESTORES: tuple[Mutant, ...] = (
     Mutant(
         "the timers of a restored record run",
         "restore",
-        "set_timers(record, timers, plan.id, plan.timers, plan.entered, false)",
+        "set_timers(owner, plan.timers, plan.entered)",
         "",
         tests.test_what_is_open_again_is_looked_after_again,
     ),

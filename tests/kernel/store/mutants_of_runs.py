@@ -18,7 +18,7 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a commit is in the family log",
         "commit",
-        "add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)",
+        "add_to_family_log(family_log[1], plan.family_log_length, plan.id, version)",
         "",
         family_log.test_writers_that_race_are_listed_in_the_order_of_their_commits,
     ),
@@ -27,7 +27,7 @@ RUNS: tuple[Mutant, ...] = (
         "commit",
         "if stored ~= plan.version then",
         (
-            "add_to_family_log(family_log_keys[1], 9, plan.id, plan.version)\nif stored ~= "
+            "add_to_family_log(family_log[1], 9, plan.id, plan.version)\nif stored ~= "
             "plan.version then"
         ),
         family_log.test_a_repeat_and_a_refusal_add_nothing,

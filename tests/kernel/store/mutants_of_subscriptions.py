@@ -246,7 +246,7 @@ SUMS: tuple[Mutant, ...] = (
     Mutant(
         "a row may change a cap",
         "commit",
-        "in pairs(plan.caps or {}) do",
+        "in pairs(caps or {}) do",
         "in pairs({}) do",
         nodes.test_a_row_that_caps_changes_what_may_be_spent_from_then_on,
     ),
@@ -262,15 +262,15 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a commit counts no more runs than are left",
         "commit",
-        "if runs > 0 and lacks_runs(chain, runs) then",
+        "if runs > 0 and lacks_runs(keys.chain, runs) then",
         "if false then",
         nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
     ),
     Mutant(
         "a commit that counts no runs is not refused",
         "commit",
-        "if runs > 0 and lacks_runs(chain, runs) then",
-        "if lacks_runs(chain, runs) then",
+        "if runs > 0 and lacks_runs(keys.chain, runs) then",
+        "if lacks_runs(keys.chain, runs) then",
         nodes.test_a_bound_below_what_is_used_lets_nothing_begin_and_all_else_go_on,
     ),
     Mutant(
@@ -304,14 +304,14 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a create sets the limit of runs",
         "create",
-        "in pairs(plan.caps or {}) do",
+        "in pairs(caps or {}) do",
         "in pairs({}) do",
         nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
     ),
     Mutant(
         "a row may change the limit of runs",
         "commit",
-        "in pairs(plan.caps or {}) do",
+        "in pairs(caps or {}) do",
         "in pairs({}) do",
         nodes.test_a_raised_bound_lets_more_run,
     ),

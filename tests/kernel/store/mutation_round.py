@@ -61,6 +61,7 @@ SAME = {
     ("claim", "asked", "true"): SLOWER,
     ("release", "asked", "true"): SLOWER,
     ("part/slot_wait", "asked", "true"): SLOWER,
+    ("commit", "left.revived", "true"): SLOWER,
     ("renew", "was_quarantined", "true"): SLOWER,
     ("settle", "entry.state == 'quarantined'", "true"): SLOWER,
     ("settle", "entry.kind == 'spawn'", "true"): "other effects are given no countdown",

@@ -192,10 +192,11 @@ def test_a_transitions_effect_stays_quarantined_when_the_state_is_left(world: Wo
     world.at("asking")
     world.spend("notify")
     key = world.key("notify")
+    assert world.timer("expiry") is not None
     world.fire("r", "approve")
 
     assert world.waits()
-    assert world.timer("quarantine") is not None
+    assert [timer.name for timer in world.record().timers] == ["quarantine"]
     assert isinstance(world.ask(key), Refused)
     world.flag("retry")
     assert not world.waits()
@@ -338,6 +339,22 @@ def test_a_person_in_the_way_of_a_transitions_effect_is_asked_after_the_state_is
     world.fire("r", "approve")
 
     assert world.waits()
+
+
+def test_a_person_in_the_way_of_two_effects_is_asked_until_both_are_tried_again(
+    world: World,
+) -> None:
+    world.at("asking")
+    notify = world.claim("notify")
+    world.leases.release(notify, delay_ms=LEASE_MS, counted=True, asks=True)
+    world.fire("r", "polish")
+    world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True, asks=True)
+    world.later(LEASE_MS)
+    world.claim("polish", "b")
+    assert world.waits()
+    assert isinstance(world.ask(notify.key, "b"), Lease)
+
+    assert not world.waits()
 
 
 def test_a_person_in_the_way_is_not_reminded_of_a_quarantine_that_has_ended(

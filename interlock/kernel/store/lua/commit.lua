@@ -1,39 +1,20 @@
---@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
+--@use clock ops warrant preconditions transition quarantine timer fields holds_and_queues
 --@use new_effects countdown limits deltas feed family_log initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
--- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, search index, metrics, feed, members of the new countdown,
---          saved results, chain of counters, records read as facts, [parent that counts it, its
---          members, its tally], [holds, hold queue, queue left, queue entered, queues], [family
---          log], queues
--- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
+-- What changes in the hash of the record is collected in `fields`, and written by one call.
+-- KEYS     record, log, ops, op_times, effects, timers, waits, old_state_index, new_state_index,
+--          ended_index, search_index, metrics, feed, spawn_members, saved, chain...,
+--          fact_records..., parent_keys..., shared_keys..., family_log..., message_queues...
+-- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data, event, waits?,
+--          asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?, poll_ms, window_ms,
+--          feed_length, family_log_length, initial_lease?, leased_at, lease_entry, lease_nonce,
+--          lease_holder, lease_ms, lease_grace_ms, lease_exclusive?, parent{}, shares{}, retitle{},
+--          caps{}, deltas{}, slots{}, warrant..., timers..., effects..., logged...,
+--          fact_versions..., messages...
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
 --          the last four a detail in the place of the suffix
-local record = KEYS[1]
-local log = KEYS[2]
-local ops = KEYS[3]
-local op_times = KEYS[4]
-local effects = KEYS[5]
-local timers = KEYS[6]
-local waits = KEYS[7]
-local old_state_index = KEYS[8]
-local new_state_index = KEYS[9]
-local ended_index = KEYS[10]
-local search_index = KEYS[11]
-local metrics = KEYS[12]
-local feed = KEYS[13]
-local spawn_members = KEYS[14]
-local plan = cjson.decode(ARGV[1])
-local data, event = ARGV[2], ARGV[3]
-local messages = {unpack(ARGV, 4)}
-local chain, next_key = keys_at(16, plan.chain_length)
-local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
-local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
-local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
-local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
-local message_queues = keys_at(next_key, #messages)
-
+-- `data` is '' where the record's data do not change.
 local function refused(status, version, ms, detail)
   count(metrics, 'refused', plan.machine, status)
   return {status, version, ms or '0', '', detail or ''}
@@ -43,53 +24,65 @@ local known, known_version, known_ms = known_outcome(ops, plan.op_id, plan.diges
 if known then
   return refused(known, known_version, known_ms)
 end
-local stored, was_paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
+local stored, paused, source, since, created, last_token = unpack(
+  redis.call('HMGET', record, 'version', 'paused', 'state', 'since', 'created', 'last_token')
+)
 if not stored then
   return refused('missing', '0')
 end
-if not is_warranted(record, plan.warrant) then
+local warranted, reported = is_warranted(record, plan.warrant)
+if not warranted then
   return refused('fenced', stored)
 end
 if stored ~= plan.version then
   return refused('conflict', stored)
 end
-local failed, detail = failed_precondition(plan, record, chain, fact_records, shared_keys)
+local was_paused = paused == '1'
+local keys = {chain = chain, facts = fact_records, shared = shared_keys}
+local failed, detail = failed_precondition(plan, record, was_paused, keys)
 if failed then
   return refused(failed, stored, '0', detail)
 end
 
-local version, was_paused = tostring(plan.version + 1), was_paused == '1'
-local paused = was_paused and not plan.ends
+local version = tostring(plan.version + 1)
+local fields = {'version', version} -- each followed by its value
 local owner = {
   id = plan.id,
   record = record,
+  fields = fields,
+  created = created,
   effects = effects,
   timers = timers,
   chain = chain,
   metrics = metrics,
-  saved = KEYS[15],
-  fields = redis.call('HKEYS', record),
-  paused = paused,
+  saved = saved,
+  paused = was_paused and not plan.ends,
   poll_ms = plan.poll_ms,
 }
-local reporting = plan.warrant[1] == 'token' and plan.warrant[2] or ''
-local asks_left, quarantine_left = change_effects(owner, plan, reporting, was_paused)
-if data ~= '' then
-  redis.call('HSET', record, 'data', data)
+local suffixes, timer_names = entry_suffixes(record)
+local left = change_effects(owner, plan, suffixes, reported, was_paused)
+if plan.data ~= '' then
+  put(fields, 'data', plan.data)
 end
-change_title(record, search_index, plan.retitle)
+if plan.retitle then
+  change_title(fields, search_index, plan.retitle)
+end
 if plan.mode == 'internal' then
-  stay_in_state(owner, plan, version, waits, asks_left)
-  stop_asking(record, waits, timers, plan.id)
+  if plan.asks_anew then
+    put(fields, 'entered', version)
+    note_waits(owner, plan, waits, left.asks)
+  end
   count(metrics, 'transition', plan.machine, plan.state, plan.state)
 else
-  end_timers(owner, plan, quarantine_left)
-  count_move(metrics, plan, record)
-  enter_state(owner, plan, version, {old_state_index, new_state_index, waits}, asks_left)
+  end_timers(owner, plan, timer_names, left.quarantined)
+  count_move(metrics, plan, source, since)
+  enter_state(owner, plan, version, old_state_index, new_state_index)
+  note_waits(owner, plan, waits, left.asks)
 end
-set_timers(record, timers, plan.id, plan.timers, version, paused)
+set_timers(owner, plan.timers, version)
 if plan.ends then
-  redis.call('HSET', record, 'ended', '1', 'paused', '')
+  put(fields, 'ended', '1')
+  put(fields, 'paused', '')
   note_end(metrics, plan.machine)
   if plan.root then
     redis.call('ZADD', ended_index, now_ms, plan.id)
@@ -101,20 +94,27 @@ end
 if plan.spawns then
   redis.call('SADD', spawn_members, '*')
 end
-local leased_suffix = create_effects(owner, plan, version, message_queues, messages)
+redis.call('XADD', log, version .. '-0', 'event', plan.event, 'at', now_ms, unpack(plan.logged))
+create_effects(owner, plan, version, message_queues, plan.messages)
+if plan.initial_lease then
+  lease_at_once(owner, plan, version, log, last_token)
+end
+redis.call('HSET', record, unpack(fields))
+if left.revived then
+  stop_asking(record, waits, timers, plan.id)
+end
 local advance = ''
 if plan.parent then
-  local queue, message = message_queues[#plan.effects + 1], messages[#plan.effects + 1]
+  local nth = #plan.effects + 1
+  local queue, message = message_queues[nth], plan.messages[nth]
   advance = leave_countdown(plan.parent, parent_keys, effects, plan.id, plan.state, queue, message)
 end
-set_limits(chain[1], plan)
-add_deltas(chain, plan.deltas)
-add_to_sums(metrics, plan.machine, plan.deltas)
-add_to_feed(feed, plan, version)
-add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)
-redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms, unpack(plan.logged or {}))
-if leased_suffix then
-  lease_at_once(record, log, effects, plan.id, leased_suffix, plan.initial_lease)
+set_limits(chain[1], plan.caps)
+if plan.deltas then
+  add_deltas(chain, plan.deltas)
+  add_to_sums(metrics, plan.machine, plan.deltas)
 end
+add_to_feed(feed, plan, version)
+add_to_family_log(family_log[1], plan.family_log_length, plan.id, version)
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
-return {'committed', version, tostring(now_ms), paused and '1' or '', advance}
+return {'committed', version, tostring(now_ms), owner.paused and '1' or '', advance}

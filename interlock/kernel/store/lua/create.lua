@@ -1,5 +1,5 @@
 --@use clock keys holds_and_queues limits feed family_log timer new_effects initial_lease
---@use search_index metrics
+--@use search_index metrics fields
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
@@ -30,7 +30,7 @@ local messages = {unpack(ARGV, 4)}
 local countdown_keys, next_key = keys_at(13, plan.countdown and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local above_keys, next_key = keys_at(next_key, #plan.above)
-local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
+local family_log_keys, next_key = keys_at(next_key, plan.family_log_length > 0 and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
 local id = plan.id
 
@@ -83,13 +83,15 @@ if plan.countdown then
   redis.call('SADD', members, id)
   redis.call('SADD', children, id)
 end
-redis.call(
-  'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1',
+local fields = {
+  'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1',
   'schema', plan.schema, 'since', now_ms, 'created', now_ms, 'priority', plan.priority,
   'digest', plan.digest, 'last_token', '0', 'countdown', plan.countdown or '',
-  'waits', plan.waits and '1' or '', 'title', plan.title, 'data', data
-)
-set_limits(counters, plan)
+  'waits', plan.waits and '1' or '', 'title', plan.title, 'data', data,
+}
+local owner = {id = id, fields = fields, created = now_ms, poll_ms = plan.poll_ms}
+owner.effects, owner.timers = effects, timers
+set_limits(counters, plan.caps)
 add_to_feed(feed, plan, '1')
 add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')
 redis.call('XADD', log, '1-0', 'event', event, 'at', now_ms)
@@ -100,13 +102,13 @@ count(metrics, 'transition', plan.machine, '-', plan.state)
 if plan.waits then
   redis.call('ZADD', waits, now_ms, id)
 end
-set_timers(record, timers, id, plan.timers, '1', false)
+set_timers(owner, plan.timers, '1')
+create_effects(owner, plan, '1', message_queues, messages)
+if plan.initial_lease then
+  lease_at_once(owner, plan, '1', log, '0')
+end
+redis.call('HSET', record, unpack(fields))
 if plan.shares then
   change_shares(plan.shares, shared_keys, effects, record, id)
-end
-local owner = {id = id, record = record, effects = effects, paused = false, poll_ms = plan.poll_ms}
-local leased_suffix = create_effects(owner, plan, '1', message_queues, messages)
-if leased_suffix then
-  lease_at_once(record, log, effects, id, leased_suffix, plan.initial_lease)
 end
 return {'created', '1', tostring(now_ms), parent_machine}

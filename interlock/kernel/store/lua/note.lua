@@ -44,8 +44,11 @@ for _, timer in ipairs(plan.timers) do
     set_timer(record, timers, id, name, delay_ms, timer_version, fired, paused)
   end
 end
-local owner = {id = id, record = record, effects = effects, paused = paused, poll_ms = plan.poll_ms}
+local owner = {id = id, fields = {}, effects = effects, paused = paused, poll_ms = plan.poll_ms}
 create_effects(owner, plan, version, message_queues, messages)
+if #owner.fields > 0 then
+  redis.call('HSET', record, unpack(owner.fields))
+end
 local position = write_note(log, version, plan.kind, detail)
 if plan.op_id ~= '' then
   record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)

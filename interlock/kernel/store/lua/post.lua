@@ -41,7 +41,7 @@ end
 local waiting = false
 for _, suffix in ipairs(entry_suffixes(record)) do
   local entry = read_entry(record, suffix)
-  local owed = entry.name == plan.effect.name and entry.state == 'owed'
+  local owed = entry.name == plan.effect_name and entry.state == 'owed'
   waiting = waiting or owed and entry.not_before <= now_ms
 end
 local mail_id = redis.call('XADD', inbox, '*', 'mail', mail)

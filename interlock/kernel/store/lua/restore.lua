@@ -69,7 +69,11 @@ if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
   redis.call('ZADD', ended_index, plan.since, plan.id)
 end
-set_timers(record, timers, plan.id, plan.timers, plan.entered, false)
+local owner = {id = plan.id, fields = {}, timers = timers, created = plan.created}
+set_timers(owner, plan.timers, plan.entered)
+if #owner.fields > 0 then
+  redis.call('HSET', record, unpack(owner.fields))
+end
 add_deltas(chain, plan.sums)
 -- New mail must come after what was read before, even where the clock of this server is behind.
 -- A stream keeps its newest position when the message there is deleted.

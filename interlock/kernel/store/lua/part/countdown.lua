@@ -5,7 +5,8 @@
 -- record in the same step.
 
 -- Takes a member out. Returns the suffix of the advance that was created, or ''.
--- parent  = {id, generation, advance: its new effect, nonce, poll_ms}, as the plan has it
+-- parent  = {id, countdown: its name, generation, advance: the entry of its new effect, nonce,
+--            poll_ms}, as the plan has it
 -- keys    = {record, members, tally} of the parent; `effects` is the index of its partition
 -- outcome = the state in which the member ended, or '' for the placeholder
 -- queue, message: of the advance, nil where the caller publishes it itself
@@ -31,7 +32,7 @@ local function leave_countdown(parent, keys, effects, member, outcome, queue, me
     paused = paused == '1',
     poll_ms = parent.poll_ms,
   }
-  local name = parent.advance.countdown
+  local name = parent.countdown
   local suffix = parent.generation .. '.advance.' .. name .. ':' .. parent.nonce
   create_effect(owner, suffix, parent.advance, queue, message)
   return suffix

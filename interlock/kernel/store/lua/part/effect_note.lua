@@ -7,3 +7,8 @@ local function write_effect_note(log, version, kind, fields, ...)
   local detail = '{' .. string.format(fields, ...) .. '}'
   redis.call('XADD', log, version .. '-*', 'note', kind, 'detail', detail, 'at', now_ms)
 end
+
+local function write_claim_note(log, version, suffix, token, attempt, holder)
+  local fields = '"effect":"%s","token":"%s","attempt":%d,"holder":"%s"'
+  write_effect_note(log, version, 'claim', fields, suffix, token, attempt, holder)
+end

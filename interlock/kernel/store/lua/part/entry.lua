@@ -1,10 +1,10 @@
 -- An effect's entry is a line of values in field 'e:<suffix>' of its record: first texts, where '-'
--- is none, then numbers. Their order is that of the names in read_entry; Python reads
--- them in the same order (entry_of in codec.py). One pattern and one format for the whole line:
--- a table of names with a loop over it made the scripts 9 % slower, a renewal 22 %.
-local ENTRY_PATTERN = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'
-  .. ' (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'
-  .. ' (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+-- is none, then numbers. Their order is that of the names in read_entry; Python writes the line of
+-- a new entry and reads entries in the same order (codec.py). One pattern and one format for the
+-- whole line: a table of names with a loop over it made the scripts 9 % slower, a renewal 22 %.
+local ENTRY_PATTERN = '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)'
+  .. ' ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)'
+  .. ' ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)$'
 local ENTRY_FORMAT = '%s %s %s %s %s %s %s'
   .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
   .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
@@ -45,44 +45,51 @@ local function read_entry(record, suffix)
   }
 end
 
--- Writes an entry. A new one has no values yet but those that its plan gives.
+-- Writes an entry.
 local function write_entry(record, suffix, entry)
   local line = string.format(
     ENTRY_FORMAT,
     entry.name,
     entry.kind,
     entry.state,
-    entry.token or '-',
-    entry.holder or '-',
-    entry.countdown or '-',
-    entry.reserved or '-',
-    entry.attempts or 0,
+    entry.token,
+    entry.holder,
+    entry.countdown,
+    entry.reserved,
+    entry.attempts,
     entry.attempts_max,
-    entry.releases or 0,
-    entry.lease_until or 0,
-    entry.kill_by or 0,
-    entry.not_before or 0,
-    entry.begun or 0,
-    entry.no_restart or 0,
-    entry.once or 0,
-    entry.interrupts or 0,
-    entry.acknowledged or 0,
-    entry.polls or 0,
+    entry.releases,
+    entry.lease_until,
+    entry.kill_by,
+    entry.not_before,
+    entry.begun,
+    entry.no_restart,
+    entry.once,
+    entry.interrupts,
+    entry.acknowledged,
+    entry.polls,
     entry.grace_ms,
-    entry.fires_exhausted or 0,
-    entry.exclusive or 0
+    entry.fires_exhausted,
+    entry.exclusive
   )
   redis.call('HSET', record, 'e:' .. suffix, line)
 end
 
--- Returns the suffixes of a record's effects, sorted; `fields` are those of its hash, if known.
-local function entry_suffixes(record, fields)
-  local suffixes = {}
-  for _, field in ipairs(fields or redis.call('HKEYS', record)) do
-    if string.sub(field, 1, 2) == 'e:' then
-      suffixes[#suffixes + 1] = string.sub(field, 3)
+-- Returns the suffixes of a record's effects, sorted, and the names of its timers. Only the fields
+-- of effects, timers, slots and residues have a colon, after one letter.
+local COLON = string.byte(':')
+local function entry_suffixes(record)
+  local suffixes, timer_names = {}, {}
+  for _, field in ipairs(redis.call('HKEYS', record)) do
+    if string.byte(field, 2) == COLON then
+      local mark = string.sub(field, 1, 1)
+      if mark == 'e' then
+        suffixes[#suffixes + 1] = string.sub(field, 3)
+      elseif mark == 't' then
+        timer_names[#timer_names + 1] = string.sub(field, 3)
+      end
     end
   end
   table.sort(suffixes)
-  return suffixes
+  return suffixes, timer_names
 end

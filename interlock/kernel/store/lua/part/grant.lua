@@ -8,6 +8,5 @@ local function grant(record, log, suffix, entry, nonce, holder)
   if entry.once == 1 then
     entry.no_restart = 1
   end
-  local fields = '"effect":"%s","token":"%s","attempt":%d,"holder":"%s"'
-  write_effect_note(log, version, 'claim', fields, suffix, entry.token, entry.attempts, holder)
+  write_claim_note(log, version, suffix, entry.token, entry.attempts, holder)
 end

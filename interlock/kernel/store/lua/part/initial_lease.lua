@@ -1,8 +1,16 @@
---@use entry grant lease
--- Leases an effect that this script created, before another process can claim it.
--- initial = {nonce, holder, lease_ms}
-local function lease_at_once(record, log, effects, id, suffix, initial)
-  local entry = read_entry(record, suffix)
-  grant(record, log, suffix, entry, initial.nonce, initial.holder)
-  lease(record, effects, id, suffix, entry, initial.holder, initial.lease_ms)
+--@use token effect_note fields
+-- Leases an effect that this script creates, before another process can claim it: what its entry
+-- has then is put into `owner.fields`.
+-- plan = {nonce, leased_at, lease_entry: format of the entry, lease_nonce, lease_holder, lease_ms,
+--         lease_grace_ms, ...}
+local function lease_at_once(owner, plan, version, log, last_token)
+  local number = number_after(last_token)
+  local token = number .. '-' .. plan.lease_nonce
+  local lease_until = now_ms + plan.lease_ms
+  local kill_by = lease_until + plan.lease_grace_ms
+  local suffix = version .. '.' .. (plan.leased_at - 1) .. ':' .. plan.nonce
+  put(owner.fields, 'last_token', number)
+  put(owner.fields, 'e:' .. suffix, string.format(plan.lease_entry, token, lease_until, kill_by))
+  redis.call('ZADD', owner.effects, lease_until, owner.id .. ':' .. suffix)
+  write_claim_note(log, version, suffix, token, 1, plan.lease_holder)
 end

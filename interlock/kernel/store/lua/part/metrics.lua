@@ -24,9 +24,8 @@ local function observe(metrics, ms, ...)
   redis.call('HINCRBY', metrics, name .. ' sum', math.max(ms, 0))
 end
 
--- Counts that a record leaves its state, and how long it was in it.
-local function count_move(metrics, plan, record)
-  local source, since = unpack(redis.call('HMGET', record, 'state', 'since'))
+-- Counts that a record leaves the state `source`, and how long it was in it.
+local function count_move(metrics, plan, source, since)
   count(metrics, 'transition', plan.machine, source, plan.state)
   observe(metrics, now_ms - since, 'dwell', plan.machine, source)
 end

@@ -1,16 +1,19 @@
---@use new_effect
--- Creates the effects of a plan at a version of the record. Returns the suffix of the effect that
--- the caller is to lease at once, or nil. That one needs no message: no other process may claim it.
+--@use new_effect fields
+-- Creates the effects of a plan at a version of the record: puts their entries into `owner.fields`.
+-- The one that is leased at once needs no message: no other process may claim it.
+-- plan = {effects: the lines of their entries, nonce, leased_at: which one is leased at once,
+--         slots: by its number, the name of the slots that an effect needs, which is field
+--         's:<suffix>' of its record, ...}
 local function create_effects(owner, plan, version, queues, messages)
-  local leased_suffix = nil
-  for n, new in ipairs(plan.effects) do
-    local suffix = version .. '.' .. (n - 1) .. ':' .. plan.nonce
-    if plan.initial_lease and new.kind == 'state' then
-      leased_suffix = suffix
-      create_effect(owner, suffix, new)
-    else
-      create_effect(owner, suffix, new, queues[n], messages[n])
+  for n, line in ipairs(plan.effects) do
+    if n ~= tonumber(plan.leased_at) then
+      local suffix = version .. '.' .. (n - 1) .. ':' .. plan.nonce
+      local slots = plan.slots and plan.slots[tostring(n)]
+      put(owner.fields, 'e:' .. suffix, line)
+      if slots then
+        put(owner.fields, 's:' .. suffix, slots)
+      end
+      announce_effect(owner, suffix, queues[n], messages[n])
     end
   end
-  return leased_suffix
 end

@@ -15,28 +15,29 @@ end
 -- decision read has changed, another record holds a name, no runs are left, or, where the effect of
 -- the entered state is leased in the commit itself, the record is paused or its place is occupied.
 -- Returns a status with its detail, or nil.
-local function failed_precondition(plan, record, chain, fact_records, shared_keys)
+-- keys = {chain, facts: records read as facts, shared: holds and hold queue}
+local function failed_precondition(plan, record, paused, keys)
   for n, version in ipairs(plan.fact_versions) do
-    if redis.call('HGET', fact_records[n], 'version') ~= version then
+    if redis.call('HGET', keys.facts[n], 'version') ~= version then
       return 'conflict', ''
     end
   end
-  local holds, hold_queue = unpack(shared_keys)
+  local holds, hold_queue = unpack(keys.shared)
   local holder = plan.shares and other_holder(holds, hold_queue, plan.shares.takes, plan.id)
   if holder then
     return 'held', holder
   end
-  local runs = plan.deltas.runs or 0
-  if runs > 0 and lacks_runs(chain, runs) then
+  local runs = plan.deltas and plan.deltas.runs or 0
+  if runs > 0 and lacks_runs(keys.chain, runs) then
     return 'over', ''
   end
   if not plan.initial_lease then
     return nil
   end
-  if redis.call('HGET', record, 'paused') == '1' then
+  if paused then
     return 'paused', ''
   end
-  local occupied = plan.initial_lease.exclusive and occupied_until(record, '')
+  local occupied = plan.lease_exclusive and occupied_until(record, '')
   if occupied then
     return 'busy', tostring(occupied)
   end

@@ -1,3 +1,4 @@
+--@use fields
 -- Adds the names of a record to the search index of its partition, removes them, or changes them
 -- with the record's title. All members have the score 0, so that they stand in their own order. One
 -- call takes all names: a call costs more than a name.
@@ -16,10 +17,8 @@ local function remove_names(search_index, names)
     redis.call('ZREM', search_index, unpack(names))
   end
 end
-local function change_title(record, search_index, change)
-  if change then
-    redis.call('HSET', record, 'title', change.title)
-    remove_names(search_index, change.removed)
-    add_names(search_index, change.added)
-  end
+local function change_title(fields, search_index, change)
+  put(fields, 'title', change.title)
+  remove_names(search_index, change.removed)
+  add_names(search_index, change.added)
 end

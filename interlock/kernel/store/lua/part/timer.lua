@@ -1,4 +1,4 @@
---@use clock
+--@use clock fields
 -- A timer is field 't:<name>' of its record: '<due at> <version> <left> <fired>'. The version is
 -- the one at which the record set the timer, `left` is '-' or, while the record is paused, the ms
 -- that remain, and `fired` is how often the timer has fired. Where it is due at a fixed time, which
@@ -11,17 +11,27 @@ local function read_timer(record, name)
   return string.match(line, '^(%S+) (%S+) (%S+) (%S+) ?(%S*)$')
 end
 
-local function write_timer(record, name, due_at, version, left, fired, fixed)
+local function timer_line(due_at, version, left, fired, fixed)
   local line = string.format('%.0f %s %s %s', due_at, version, left, fired)
-  redis.call('HSET', record, 't:' .. name, fixed == '' and line or line .. ' ' .. fixed)
+  return fixed == '' and line or line .. ' ' .. fixed
 end
 
--- Starts a timer anew, from now or from `start`. The timer of a paused record keeps its delay until
--- the record is resumed.
-local function set_timer(record, timers, id, name, delay_ms, version, fired, paused, start)
+local function write_timer(record, name, ...)
+  redis.call('HSET', record, 't:' .. name, timer_line(...))
+end
+
+-- Returns when a timer is due that starts now or at `start`, and its line. The timer of a paused
+-- record keeps its delay until the record is resumed.
+local function started_timer(delay_ms, version, fired, paused, start)
   local due_at = (start or now_ms) + math.floor(delay_ms)
   local left = paused and string.format('%.0f', math.max(due_at - now_ms, 0)) or '-'
-  write_timer(record, name, due_at, version, left, fired, start and 'fixed' or '')
+  return due_at, timer_line(due_at, version, left, fired, start and 'fixed' or '')
+end
+
+-- Starts a timer anew.
+local function set_timer(record, timers, id, name, delay_ms, version, fired, paused, start)
+  local due_at, line = started_timer(delay_ms, version, fired, paused, start)
+  redis.call('HSET', record, 't:' .. name, line)
   if not paused then
     redis.call('ZADD', timers, due_at, id .. ':' .. name)
   end
@@ -29,17 +39,23 @@ end
 
 -- Returns the ms from which the delay of a timer counts, where that is not now: the record's
 -- creation, or the beginning of 1970.
-local function timer_start(record, since)
+local function timer_start(owner, since)
   if since == 'created' then
-    return tonumber(redis.call('HGET', record, 'created'))
+    return tonumber(owner.created)
   end
   return since == 'epoch' and 0 or nil
 end
 
--- Starts the timers of a state that is entered.
-local function set_timers(record, timers, id, plans, version, paused)
-  for _, timer in ipairs(plans) do
-    local name, delay_ms, start = timer.name, timer.delay_ms, timer_start(record, timer.since)
-    set_timer(record, timers, id, name, delay_ms, version, '0', paused, start)
+-- Starts the timers of a state that is entered: puts their lines into `owner.fields`.
+-- plans = for each timer its name, its delay in ms, and since when that counts, one after the other
+local function set_timers(owner, plans, version)
+  for n = 1, #plans, 3 do
+    local name, delay_ms, since = unpack(plans, n, n + 2)
+    local start = timer_start(owner, since)
+    local due_at, line = started_timer(delay_ms, version, '0', owner.paused, start)
+    put(owner.fields, 't:' .. name, line)
+    if not owner.paused then
+      redis.call('ZADD', owner.timers, due_at, owner.id .. ':' .. name)
+    end
   end
 end

@@ -1,9 +1,14 @@
 --@use clock
--- Counts on to the number of a new token: it is higher than any that an effect of this record had
--- before, even where the clock was set back. Returns it and the record's version.
+-- Returns the number of a new token: it is higher than any that an effect of this record had before,
+-- even where the clock was set back.
+local function number_after(last_token)
+  return string.format('%.0f', math.max(tonumber(last_token) + 1, now_us))
+end
+
+-- Counts on to the number of a new token. Returns it and the record's version.
 local function next_token(record)
   local last_token, version = unpack(redis.call('HMGET', record, 'last_token', 'version'))
-  local number = string.format('%.0f', math.max(tonumber(last_token) + 1, now_us))
+  local number = number_after(last_token)
   redis.call('HSET', record, 'last_token', number)
   return number, version
 end

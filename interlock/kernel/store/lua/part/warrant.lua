@@ -1,6 +1,7 @@
 --@use clock entry timer
--- Tells whether a warrant entitles to a commit or a note. The version of the record alone protects
--- neither against a renewed lease nor against a record that left a state and came back to it.
+-- Tells whether a warrant entitles to a commit or a note; of a token it also returns the entry of
+-- its effect. The version of the record alone protects neither against a renewed lease nor against
+-- a record that left a state and came back to it.
 -- warrant = {kind, ...}: none | component, name | person, entered | due, timer, due at, version
 --           | token, suffix, token | lapsed, suffix, token | exhausted, suffix, attempts
 local function is_warranted(record, warrant)
@@ -23,7 +24,7 @@ local function is_warranted(record, warrant)
   local state = entry.state
   if kind == 'token' then
     local live = state == 'leased' or state == 'lapsed' or state == 'quarantined'
-    return live and entry.token == proof
+    return live and entry.token == proof, entry
   end
   if kind == 'lapsed' then
     return state == 'lapsed' and entry.token == proof
