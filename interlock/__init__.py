@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.kernel.amounts import amounts
-    from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, Effect
+    from interlock.kernel.effect import AWAITING, CASCADE, NOTIFICATION, RESOLUTION, SPAWN, Effect
     from interlock.kernel.errors import (
         CallError,
         ConflictError,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from interlock.kernel.event import Event, Note
     from interlock.kernel.machine import Machine
-    from interlock.kernel.payload import CardAnswer, ChildLost, Shape, Tally, validated
+    from interlock.kernel.payload import CardAnswer, ChildLost, RecordEnd, Shape, Tally, validated
     from interlock.kernel.scales import Level
     from interlock.kernel.table import (
         ORPHANS,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         STALLS,
         Active,
         Ask,
+        AwaitedEnd,
         Terminal,
         Waiting,
         always,
@@ -73,7 +74,9 @@ if TYPE_CHECKING:
     from interlock.workflow.workflow import Workflow
 
 __all__ = [
+    "AWAITING",
     "CASCADE",
+    "NOTIFICATION",
     "ORPHANS",
     "PERSON",
     "PRODUCER",
@@ -82,6 +85,7 @@ __all__ = [
     "STALLS",
     "Active",
     "Ask",
+    "AwaitedEnd",
     "Because",
     "Bookkeeping",
     "Budget",
@@ -113,6 +117,7 @@ __all__ = [
     "Outcome",
     "OverBudgetError",
     "Panel",
+    "RecordEnd",
     "Refuse",
     "Runs",
     "Settings",
@@ -156,10 +161,10 @@ __all__ = [
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
     "kernel.amounts": ("amounts",),
-    "kernel.effect": ("CASCADE", "RESOLUTION", "SPAWN", "Effect"),
+    "kernel.effect": ("AWAITING", "CASCADE", "NOTIFICATION", "RESOLUTION", "SPAWN", "Effect"),
     "kernel.errors": ("CallError", "ConflictError", "EndedError", "KernelError", "StoreError"),
     "kernel.machine": ("Machine",),
-    "kernel.payload": ("CardAnswer", "ChildLost", "Shape", "Tally", "validated"),
+    "kernel.payload": ("CardAnswer", "ChildLost", "RecordEnd", "Shape", "Tally", "validated"),
     "kernel.scales": ("Level",),
     "kernel.table": (
         "ORPHANS",
@@ -168,6 +173,7 @@ _MODULES = {
         "STALLS",
         "Active",
         "Ask",
+        "AwaitedEnd",
         "Terminal",
         "Waiting",
         "always",

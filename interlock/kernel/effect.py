@@ -42,4 +42,6 @@ RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
 CASCADE = Effect("cascade", attempts_max=20, quick=True, pool="families")
 NOTIFICATION = Effect("notification", attempts_max=20, quick=True)
-OF_ANY_MACHINE = {each.name: each for each in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
+AWAITING = Effect("awaiting", attempts_max=20, quick=True)
+_COMMON = (RESOLUTION, SPAWN, CASCADE, NOTIFICATION, AWAITING)
+OF_ANY_MACHINE = {each.name: each for each in _COMMON}

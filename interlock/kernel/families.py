@@ -25,6 +25,12 @@ def kind_of_child(machines: Mapping[str, Machine], record: Record) -> Children |
     return kind if isinstance(kind, Children) else None
 
 
+def is_success(machine: Machine, record: Record) -> bool:
+    """Whether a record has ended with success."""
+    stage = machine.stage(record.state)
+    return isinstance(stage, Terminal) and stage.is_success
+
+
 def is_lost(machine: Machine, record: Record) -> bool:
     """Whether a record has ended without success, or counts as ended before it ends."""
     stage = machine.stage(record.state)

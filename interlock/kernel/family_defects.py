@@ -7,12 +7,23 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.effect import CASCADE
-from interlock.kernel.table import PERSON, PRODUCER, Mode, Stage, Terminal, Transition, Waiting
+from interlock.kernel.effect import AWAITING, CASCADE, NOTIFICATION
+from interlock.kernel.payload import RecordEnd
+from interlock.kernel.table import (
+    PERSON,
+    PRODUCER,
+    AwaitedEnd,
+    Mode,
+    Stage,
+    Terminal,
+    Transition,
+    Waiting,
+)
 from interlock.kernel.traits import Children, Prerequisites
 
 CLOSERS = frozenset({CASCADE.name, PERSON, PRODUCER})  # a cascade may fire what these may
 TALLY, CHILD_LOST, REASON = ("tally",), ("child", "state"), ("reason",)
+RECORD_END = tuple(RecordEnd.model_fields)
 Payloads = Mapping[str, type[BaseModel]]
 Kinds = Sequence[Children | Prerequisites]
 
@@ -38,6 +49,9 @@ def family_defects(
             lost = f"the loss of one of {kind.countdown}"
             yield from _wrong_payload(lost, kind.lost_trigger, CHILD_LOST, payloads)
             yield from _wrong_counting(kind, stages, rows)
+    for stage in stages:
+        if isinstance(stage, Waiting) and stage.awaited:
+            yield from _wrong_awaiting(stage, stage.awaited, rows, payloads)
     if close_trigger:
         yield from _wrong_closing(close_trigger, rows, payloads)
 
@@ -89,6 +103,18 @@ def _wrong_counting(
                     f"{stage.state}/{row.trigger} ends the record while its {kind.countdown} are "
                     f"at work, and owes no {CASCADE} that closes them"
                 )
+
+
+def _wrong_awaiting(
+    stage: Waiting, awaited: AwaitedEnd, rows: Sequence[Transition], payloads: Payloads
+) -> Iterator[str]:
+    """Name why a state could not take the end of the record that it waits for."""
+    why = f"the end that {stage.state} waits for"
+    yield from _wrong_payload(why, awaited.trigger, RECORD_END, payloads)
+    own = [row for row in rows if (row.source, row.trigger) == (stage.state, awaited.trigger)]
+    for effect in (AWAITING, NOTIFICATION):
+        if not any(_may_fire(row, {effect.name}) for row in own):
+            yield f"{stage.state} has no row for {awaited.trigger} that {effect} may fire ({why})"
 
 
 def _wrong_closing(trigger: str, rows: Sequence[Transition], payloads: Payloads) -> Iterator[str]:

@@ -22,7 +22,7 @@ from interlock.kernel.defects import (
     unclear_effects,
     wrong_sentences,
 )
-from interlock.kernel.effect import CASCADE, Effect, Kind
+from interlock.kernel.effect import CASCADE, NOTIFICATION, Effect, Kind
 from interlock.kernel.errors import (
     GuardRefusedError,
     IgnoredError,
@@ -167,7 +167,8 @@ class Machine:
         return {effect.name: effect for effect in self._owes()}
 
     def _owes(self) -> Iterator[Effect]:
-        found = [self.mirror, self.inbox.effect if self.inbox else None]
+        # Who has subscribed to the end of a record is notified of it.
+        found = [NOTIFICATION, self.mirror, self.inbox.effect if self.inbox else None]
         # A record whose countdown has ended owes a cascade, and so may a child that is lost.
         found += [CASCADE if self._kinds or self.close_trigger else None]
         found += [row.effect for row in self.transitions]

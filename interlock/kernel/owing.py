@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, unquote
 
 from interlock.kernel.calling import called
-from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.effect import AWAITING, Effect, Kind
 from interlock.kernel.errors import TableFunctionError
 from interlock.kernel.table import Active, Data, Owed, Shares, Stage, Terminal, Waiting
 
@@ -26,7 +26,8 @@ def entered_effects(
     if isinstance(stage, Waiting):
         offers = stage.offers if stage.offered(data) else None
         offered = (Owed(offers, Kind.TRANSITION),) if offers else ()
-        return (*asked(stage, data), *offered)
+        awaited = (Owed(AWAITING, Kind.TRANSITION),) if stage.awaited else ()
+        return (*asked(stage, data), *offered, *awaited)
     if isinstance(stage, Terminal):
         return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
     return ()

@@ -46,6 +46,14 @@ class ChildLost(Shape):
     state: str  # in which it ended
 
 
+class RecordEnd(Shape):
+    """The payload of the end of a record for which another one waits."""
+
+    record: str  # its id
+    state: str  # in which it ended, or what else became of it, such as `pruned`
+    is_success: bool
+
+
 class CardAnswer(Shape):
     """Base of the answers to cards: its schema refuses what the model refuses, and nothing more.
 

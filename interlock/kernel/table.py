@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from pydantic import BaseModel
 
-from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.effect import AWAITING, Effect, Kind
 from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason, moved, sentence
@@ -79,6 +79,17 @@ class HeldSlot:
 
     is_held: Callable[[Data], bool]
     release: Effect  # owed on leaving the stage for one in which the record has no slot
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedEnd:
+    """The end of another record, of any machine, for which a record may wait in a stage.
+
+    The trigger is fired with a `RecordEnd`.
+    """
+
+    record_id: Callable[[Data], str]  # of the record whose end is awaited; '' while there is none
+    trigger: StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,7 @@ class Waiting(Stage):
     offered_if: Mapping[str, Callable[[Data], bool]] = field(default_factory=dict)
     values: Mapping[str, Callable[[Data], FieldValues]] = field(default_factory=dict)
     countdown: str = ""  # the countdown whose end the record waits for
+    awaited: AwaitedEnd | None = None  # the end of another record that the record waits for
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -190,6 +202,7 @@ class Waiting(Stage):
         yield from Stage.owes(self)
         yield self.notifies
         yield self.offers
+        yield AWAITING if self.awaited else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +239,6 @@ class Active(Stage):
 class Terminal(Stage):
     """A stage that no row leaves: the record has ended. Its `outlook` says what it left undone."""
 
-    notification: Effect | None = None  # owed on entry: it notifies the subscribers of the end
     cleanup: Effect | None = None  # owed on entry: it removes what the record leaves behind
     is_success: bool = False  # to its subscribers; any other end is a loss to them
 
@@ -236,7 +248,6 @@ class Terminal(Stage):
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may make a record owe."""
-        yield self.notification
         yield self.cleanup
 
 

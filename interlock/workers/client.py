@@ -31,15 +31,14 @@ from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bou
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.card_calls import CardCalls
-from interlock.workers.engine.card_parts import CardParts
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
 from interlock.workers.engine.new_record import submit_record
+from interlock.workers.engine.outlook import outlook_of
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
-from interlock.workers.engine.slot_waits import slot_waits
 from interlock.workers.engine.submission import Submitted, check_actor, op_id_of_call, submit_each
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
@@ -297,10 +296,7 @@ class Client(CardCalls, WorkflowCalls):
 
     def outlook(self, record: Record) -> str:
         """Say what follows by itself in the state of a record, or ''."""
-        parts = CardParts(self._machine(record), record)
-        outlook = parts.machine.stage(record.state).outlook
-        said = parts.made("the outlook", "", outlook, record.data) or "; ".join(parts.faults)
-        return "; ".join(filter(None, (said, *slot_waits(self.dispatch, record))))
+        return outlook_of(self.dispatch, record, self.machines)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
-
-from pydantic import BaseModel
+from collections.abc import Iterator
 
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
-from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data, as_json, item_type
 from interlock.workflow.idle_checks import check_idle
-from interlock.workflow.model_checks import check_answer, check_model
-from interlock.workflow.moments import epoch_ms, zone_named
+from interlock.workflow.moments import zone_named
 from interlock.workflow.names import (
     CANCELLED,
     EXPIRED,
@@ -27,7 +22,7 @@ from interlock.workflow.names import (
     triggers_of_choices,
     unclear_states,
 )
-from interlock.workflow.of_data import PLAIN_TYPES, OfData
+from interlock.workflow.of_data import OfData
 from interlock.workflow.parts import (
     Budget,
     CallPart,
@@ -41,20 +36,14 @@ from interlock.workflow.parts import (
 from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import uses_once
 from interlock.workflow.trials import check_function, check_text
+from interlock.workflow.value_checks import check_length, check_name
+from interlock.workflow.waiting_checks import check_waiting
 from interlock.workflow.work import AFTER_AN_END
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-LENGTH_MAX = timedelta(days=3650)
 EVERY = "a change of every workflow"
 QUEUES = frozenset({"intake", "sweeps"})
 # The processes of `interlock up`, beside which each pool has one.
 PROCESSES = frozenset({"api", "beat", "families", "flower", "intake", "store", "sweeps", "worker"})
-
-
-def check_name(place: SourceLine, kind: str, name: object) -> None:
-    """Refuse a name that is none. Raises WorkflowError."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise place.error(f"{name!r} is no name of a {kind}: use small letters, digits and _")
 
 
 def item_model(place: SourceLine, model: type[Data], field: str) -> type[Data]:
@@ -74,7 +63,7 @@ def item_model(place: SourceLine, model: type[Data], field: str) -> type[Data]:
 def check(flow: Declared) -> None:
     """Refuse a definition that cannot work. Raises WorkflowError at the first fault."""
     if flow.expires is not None:
-        _length(flow.place, "expires", flow.expires)
+        check_length(flow.place, "expires", flow.expires)
     _ends(flow)
     _cleanups(flow)
     for name in unclear_states(flow):
@@ -151,24 +140,10 @@ def _budget(flow: Declared, budget: object) -> None:
 def _state(flow: Declared, state: State) -> None:
     if isinstance(state, StepPart):
         _step(state)
-        return
-    if isinstance(state, EachPart):
+    elif isinstance(state, EachPart):
         _each(flow, state)
-        return
-    choices = state.choices if isinstance(state, QuestionPart) else state.calls
-    for name, (_, model) in choices.items():
-        check_name(state.place, "choice", name)
-        if model is not None:
-            _answer(flow, state, name, model)
-    if isinstance(state, QuestionPart):
-        _question(flow, state)
     else:
-        _wait(flow, state)
-    if (state.timeout is None) != (not state.on_timeout):
-        message = f"{state.name}: timeout= says when and on_timeout= says what follows; give both"
-        raise state.place.error(message)
-    if state.timeout is not None:
-        _length(state.place, "timeout", state.timeout)
+        check_waiting(flow, state)
 
 
 AGAIN = "again"  # the choice of who says that a step is to be done again
@@ -194,8 +169,8 @@ def _step(step: StepPart) -> None:
         )
     if not isinstance(step.once, bool):
         raise step.place.error(f"once={step.once!r}: say True or False")
-    _length(step.place, "timeout", step.timeout)
-    _length(step.place, "retry_delay", step.retry_delay)
+    check_length(step.place, "timeout", step.timeout)
+    check_length(step.place, "retry_delay", step.retry_delay)
     if type(step.max_attempts) is not int or not 1 <= step.max_attempts <= 100:  # noqa: PLR2004 - more never helps
         raise step.place.error(f"max_attempts={step.max_attempts!r}: give a number from 1 to 100")
 
@@ -213,73 +188,6 @@ def _each(flow: Declared, each: EachPart) -> None:
         raise each.place.error(f"{each.name} cannot begin: a step makes the list that it reads")
     if isinstance(flow.states.get(each.early), EachPart):
         raise each.place.error(f"on_failure={each.early!r} waits for children: name another state")
-
-
-def _question(flow: Declared, question: QuestionPart) -> None:
-    if not question.choices:
-        message = f"{question.name} has no choices: name them, as approve='pay', reject='failed'"
-        raise question.place.error(message)
-    for option, given in (("timeout", question.timeout), ("remind", question.remind)):
-        if isinstance(given, str):
-            raise question.place.error(
-                f"{option}={given!r} is no length of time; a choice cannot be called {option}"
-            )
-    if not isinstance(question.offered, Mapping):
-        raise question.place.error(
-            f"offered={question.offered!r} is no mapping of choices to functions; a choice cannot "
-            "be called offered"
-        )
-    if strange := [name for name in question.offered if name not in question.choices]:
-        known = ", ".join(question.choices)
-        message = f"offered= names {strange[0]}, which is no choice of {question.name}: {known}"
-        raise question.place.error(message)
-    _length(question.place, "remind", question.remind)
-    check_text(flow, question.place, question.text, f"the question of {question.name}")
-    for name, agrees in question.offered.items():
-        if not callable(agrees):
-            raise question.place.error(
-                f"offered= gives {name} {agrees!r}: write a function of the data, as in "
-                "`lambda r: r.cents < 100`"
-            )
-        check_function(flow, question.place, f"offered= of {name}", agrees)
-
-
-def _wait(flow: Declared, wait: WaitPart) -> None:
-    if (wait.until is None) != (not wait.then):
-        raise wait.place.error(f"{wait.name}: until= says when and then= what follows; give both")
-    if until := wait.until:
-        zone = zone_named(flow.zone)
-        check_function(flow, wait.place, "until=", lambda data: epoch_ms(until(data), zone))
-    if not wait.calls and wait.until is None and wait.timeout is None:
-        raise wait.place.error(f"{wait.name} waits for nothing: name a call, until= or timeout=")
-    if wait.until is None and wait.timeout is None and not flow.expires:
-        raise wait.place.error(
-            f"{wait.name} may wait for ever, unseen: give it timeout= and on_timeout="
-        )
-
-
-def _answer(flow: Declared, state: State, name: str, model: type[BaseModel]) -> None:
-    asks = isinstance(state, QuestionPart)
-    if asks and not issubclass(model, CardAnswer):
-        raise state.place.error(
-            f"the answer of {name} is a {model.__name__}: derive that from CardAnswer, so that "
-            "the form of the card takes what the model takes"
-        )
-    if not issubclass(model, CardAnswer):
-        check_model(state.place, model, name.title().replace("_", ""))
-    check_answer(state.place, name, model)
-    known = flow.data.model_fields
-    for field, info in model.model_fields.items():
-        if field not in known:
-            raise state.place.error(
-                f"{name} brings {field}, which is no field of {flow.data.__name__}: add the field"
-            )
-        kinds = info.annotation, known[field].annotation
-        if kinds[0] is not kinds[1] and kinds != (int, float) and set(kinds) <= {*PLAIN_TYPES}:
-            brought, wanted = (kind.__name__ for kind in kinds if kind)
-            raise state.place.error(
-                f"{name} brings {field} as {brought}, and it is {wanted} in {flow.data.__name__}"
-            )
 
 
 def check_call(place: SourceLine, call: CallPart) -> None:
@@ -366,12 +274,3 @@ def _reach(flow: Declared) -> None:
             raise state.place.error(
                 f"no end can be reached from {name}: it would go round for ever"
             )
-
-
-def _length(place: SourceLine, what: str, length: object) -> None:
-    if not isinstance(length, timedelta):
-        is_number = isinstance(length, int | float) and not isinstance(length, bool)
-        cure = f"seconds({length}), or minutes, hours, days" if is_number else "days(3)"
-        raise place.error(f"{what}={length!r} is no length of time: write {what}={cure}")
-    if not timedelta(0) < length <= LENGTH_MAX:
-        raise place.error(f"{what} is {length}: give more than nothing, and at most ten years")

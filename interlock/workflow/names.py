@@ -14,7 +14,8 @@ from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, St
 CANCELLED, EXPIRED = "cancelled", "expired"
 CANCEL, EXPIRE, TIMEOUT, UNTIL = "cancel", "expire", "timeout", "until"
 LOST, BEGIN, GIVE_UP, OVER = "lost", "begin_once", "give_up", "over_budget"
-OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN, GIVE_UP, OVER)
+RECORD_ENDED = "record_ended"
+OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN, GIVE_UP, OVER, RECORD_ENDED)
 
 
 def after(target: str) -> str:
@@ -71,8 +72,8 @@ def targets_from(state: State) -> Iterator[str]:
     yield from (target for target, _ in choices.values())
     if state.on_timeout:
         yield state.on_timeout
-    if isinstance(state, WaitPart) and state.then:
-        yield state.then
+    if isinstance(state, WaitPart):
+        yield from filter(None, [state.then, state.on_failure])
 
 
 def unclear_states(flow: Declared) -> list[str]:

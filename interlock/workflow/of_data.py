@@ -28,7 +28,16 @@ from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import fields_set
 
 T = TypeVar("T")
+
+
 PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
+
+
+def as_id(value: object) -> str:
+    """Return the id of a record that a function gives, '' for None. Raises TypeError."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r} is no id: return the text that is the id of a record")
+    return value or ""
 
 
 class OfData:
@@ -57,6 +66,10 @@ class OfData:
         """Return what gives the time that the data name, in ms since 1970."""
         zone = zone_named(self.flow.zone)
         return self._of(lambda data: epoch_ms(until(data), zone), place)
+
+    def awaited(self, record: Callable[[Any], Any], place: SourceLine) -> Callable[[JsonData], str]:
+        """Return what gives the id of the record whose end is awaited; '' while there is none."""
+        return self._of(lambda data: as_id(record(data)), place)
 
     def bounds(self) -> Callable[[JsonData], Bounds]:
         """Return what gives the caps of a record with this data, and of all below it."""

@@ -61,13 +61,15 @@ class QuestionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitPart:
-    """A state that waits for a call from outside, or for a time that the data name."""
+    """A state that waits for a call, for a time that the data name, or for another record's end."""
 
     name: str
     place: SourceLine
     calls: Mapping[str, tuple[str, type[BaseModel] | None]]
     until: Callable[[Any], Any] | None
+    record: Callable[[Any], Any] | None  # the id of another record whose end is awaited
     then: str
+    on_failure: str  # the state that follows an end of that record which is no success
     timeout: timedelta | None
     on_timeout: str
 
@@ -172,7 +174,11 @@ class Declared:
 
 
 # Options of questions and waits. A choice whose name is as near to one is a slip.
-OPTIONS, ALIKE = ("offered", "timeout", "on_timeout", "remind", "until", "then"), 0.85
+OPTIONS = (
+    *("offered", "timeout", "on_timeout", "remind"),
+    *("until", "then", "record", "on_failure"),
+)
+ALIKE = 0.85
 
 
 def named_choices(

@@ -9,15 +9,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.effect import CASCADE, RESOLUTION, Effect
+from interlock.kernel.effect import AWAITING, CASCADE, NOTIFICATION, RESOLUTION, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.payload import ChildLost, Tally
+from interlock.kernel.payload import ChildLost, RecordEnd, Tally
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
     STALLS,
     UNBOUND,
     Active,
+    Ask,
+    AwaitedEnd,
     Bounds,
     Row,
     Terminal,
@@ -43,13 +45,14 @@ from interlock.workflow.changing import (
     unless_begun,
 )
 from interlock.workflow.data import Change, JsonData, checked
-from interlock.workflow.durations import DAY, as_ms, delay_of
+from interlock.workflow.durations import DAY, as_ms, delay_of, minutes
 from interlock.workflow.names import (
     BEGIN,
     CANCEL,
     GIVE_UP,
     LOST,
     OVER,
+    RECORD_ENDED,
     TIMEOUT,
     UNTIL,
     after,
@@ -59,6 +62,8 @@ from interlock.workflow.names import (
 )
 from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
 from interlock.workflow.ways import ANYBODY, Ways
+
+RECHECK = minutes(10)  # after which a wait for a record looks again, should a message be lost
 
 
 def machine_of(flow: Declared) -> Machine:
@@ -287,20 +292,23 @@ class _Table(Ways):
 
     def _wait(self, wait: WaitPart) -> None:
         timers: list[Timer] = []
+        # What the wait is for. A call that changes it begins the wait anew.
+        subject: Callable[[JsonData], object] | None = None
+        awaited: AwaitedEnd | None = None
         if wait.until:
-            timers.append(
-                Timer(
-                    UNTIL,
-                    self.of_data.moment(wait.until, wait.place),
-                    self.trigger[UNTIL],
-                    since="epoch",
-                )
-            )
+            subject = moment = self.of_data.moment(wait.until, wait.place)
+            timers.append(Timer(UNTIL, moment, self.trigger[UNTIL], since="epoch"))
             self._add(wait.name, self._into(UNTIL, wait.name, wait.then, by(STALLS)))
+        if wait.record:
+            subject = record_id = self.of_data.awaited(wait.record, wait.place)
+            awaited = AwaitedEnd(record_id, self.trigger[RECORD_ENDED])
+            timers.append(Timer("recheck", delay_of(RECHECK), effect=AWAITING))
+            self._record_end(wait, record_id)
         if wait.timeout:
             timers.append(self._timer(TIMEOUT, wait.timeout))
             self._add(wait.name, self._into(TIMEOUT, wait.name, wait.on_timeout, by(STALLS)))
-        self.stages.append(Waiting(self.state[wait.name], (*timers, *self._expiry(wait.name))))
+        timers += self._expiry(wait.name)
+        self.stages.append(Waiting(self.state[wait.name], tuple(timers), awaited=awaited))
         for call, (target, model) in wait.calls.items():
             fields: dict[str, Any] = {}
             if model:
@@ -308,8 +316,28 @@ class _Table(Ways):
                 fields["update"] = self.of_data.answer
             self._add(wait.name, self._into(call, wait.name, target, ANYBODY, **fields))
         self._cancel(wait.name)
-        self._calls(
-            wait.name, moment=self.of_data.moment(wait.until, wait.place) if wait.until else None
+        self._calls(wait.name, subject=subject)
+
+    def _record_end(self, wait: WaitPart, record_id: Callable[[JsonData], str]) -> None:
+        """Add the rows by which the end of the record that a state waits for moves it on."""
+        self.payloads[RECORD_ENDED] = RecordEnd
+
+        def is_awaited(ask: Ask) -> bool:
+            return record_id(ask.data) == str(ask.payload["record"])
+
+        def is_success(ask: Ask) -> bool:
+            return is_awaited(ask) and bool(ask.payload["is_success"])
+
+        def row(target: str, **fields: Any) -> Row:
+            actors = by(NOTIFICATION, AWAITING)
+            says = "what became of record {record}: {state}"
+            return self._into(RECORD_ENDED, wait.name, target, actors, says=says, **fields)
+
+        refusal = "it waits for another record by now"
+        self._add(
+            wait.name,
+            row(wait.then, guard=is_success),
+            row(wait.on_failure, guard=is_awaited, refusal=refusal),
         )
 
     def _each(self, each: EachPart) -> None:

@@ -88,11 +88,11 @@ class Ways:
         state: str,
         text: Callable[[JsonData], str] | None = None,
         *,
-        moment: Callable[[JsonData], int] | None = None,
+        subject: Callable[[JsonData], object] | None = None,
         is_once: bool = False,
         marks_once: bool = False,
     ) -> None:
-        """Add the rows of calls. What changes a question, or the time of a wait, begins it anew."""
+        """Add the rows of calls. What changes a question, or what a wait is for, begins it anew."""
         for part in self.flow.calls.values():
             self.payloads[part.name] = part.message
             calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
@@ -103,8 +103,8 @@ class Ways:
                 self._add(
                     state, stay(trigger, actors, guard=asks_anew, update=update, asks_anew=True)
                 )
-            if moment:
-                guard = calling.changes(moment)
+            if subject:
+                guard = calling.changes(subject)
                 self._add(state, reenter(trigger, actors, guard=guard, update=calling.update))
             self._add(
                 state,

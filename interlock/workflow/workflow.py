@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, TypeVar, cast, overload
 
 from interlock.kernel.table import PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
-from interlock.workflow.checks import check, check_call, check_name, item_model
+from interlock.workflow.checks import check, check_call, item_model
 from interlock.workflow.data import Data
 from interlock.workflow.decorators import (
     ASK,
@@ -20,22 +20,16 @@ from interlock.workflow.decorators import (
     StepDecorator,
     ending_as,
 )
-from interlock.workflow.defined import Defined
-from interlock.workflow.durations import DAY, HOUR, SECOND
+from interlock.workflow.durations import HOUR, SECOND
 from interlock.workflow.idle_checks import check_family
 from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
     Budget,
     CallPart,
-    Choice,
     Cleanup,
     Declared,
     EachPart,
-    QuestionPart,
-    State,
     StepPart,
-    WaitPart,
-    named_choices,
 )
 from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
@@ -46,6 +40,8 @@ from interlock.workflow.signature import (
     takes_work,
     targets_of,
 )
+from interlock.workflow.value_checks import check_name
+from interlock.workflow.waits import WaitingStates
 from interlock.workflow.work import Work
 
 D = TypeVar("D", bound=Data)
@@ -54,7 +50,7 @@ R = TypeVar("R", bound=str | Awaitable[str])
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Workflow(Defined[D]):
+class Workflow(WaitingStates[D]):
     """The definition of one kind of record: its data, its states, and what is done in each.
 
     `name` is what commands, pages and the API call it; `start` is the state that it begins in, by
@@ -159,68 +155,6 @@ class Workflow(Defined[D]):
             return function
 
         return add if function is None else add(function)
-
-    def ask(
-        self,
-        name: str,
-        question: str,
-        /,
-        *,
-        offered: Mapping[str, Callable[[D], bool]] | None = None,
-        timeout: timedelta | None = None,
-        on_timeout: str = "",
-        remind: timedelta = DAY,
-        **choices: Choice,
-    ) -> None:
-        """Ask a person in the state `name`. The fields in braces of `question` are the data's.
-
-        A choice names the state that follows, or that state and the model of the answer, whose
-        fields become the data's. `offered` says by choice when it is offered. After `timeout`
-        without an answer the record goes to `on_timeout`; it is reminded of after each `remind`.
-        """
-        place = here()
-        self._add(
-            QuestionPart(
-                name=name,
-                place=place,
-                text=question,
-                choices=named_choices(place, choices),
-                offered={} if offered is None else offered,
-                timeout=timeout,
-                on_timeout=on_timeout,
-                remind=remind,
-            )
-        )
-
-    def wait(
-        self,
-        name: str,
-        /,
-        *,
-        until: Callable[[D], datetime] | None = None,
-        then: str = "",
-        timeout: timedelta | None = None,
-        on_timeout: str = "",
-        **calls: Choice,
-    ) -> None:
-        """Wait in the state `name` for one of `calls`, or for a time that the data say.
-
-        A call, such as `Client.fire(id, "delivered")`, names the state that follows, or that state
-        and the model of what it brings. At the time that `until` returns the record goes to `then`.
-        After `timeout` it goes to `on_timeout`.
-        """
-        place = here()
-        self._add(
-            WaitPart(
-                name=name,
-                place=place,
-                calls=named_choices(place, calls),
-                until=until,
-                then=then,
-                timeout=timeout,
-                on_timeout=on_timeout,
-            )
-        )
 
     @overload
     def each(
@@ -388,10 +322,3 @@ class Workflow(Defined[D]):
         self.declared.close_at(here(), ends)
         check(self.declared)
         _ = self.machine
-
-    def _add(self, state: State) -> None:
-        check_name(state.place, "state", state.name)
-        self.declared.refuse_twin(
-            state.place, state.name, "state", self.declared.states.get(state.name)
-        )
-        self.declared.states[state.name] = state

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import MachineDefectError
-from interlock.kernel.payload import Shape
-from interlock.kernel.table import Mode, Transition
+from interlock.kernel.payload import RecordEnd, Shape
+from interlock.kernel.table import AwaitedEnd, Mode, Stage, Transition, Waiting
 from tests.kernel.store.machines_families import ORDER, PART, Q, S, T
 
 PARTS, CHECKS = ORDER.children
@@ -31,6 +31,15 @@ def without(*cells: tuple[str, str], **fields: Any) -> Sequence[Transition]:
     rows = [(row, (str(row.source), str(row.trigger)) in cells) for row in ORDER.transitions]
     kept = [replace(row, **fields) if named else row for row, named in rows]
     return tuple(row for row, (_, named) in zip(kept, rows, strict=True) if fields or not named)
+
+
+def awaiting(trigger: T) -> Sequence[Stage]:
+    """Return the stages of which one waits for the end of another record as well."""
+    awaited = AwaitedEnd(str, trigger)
+    return tuple(
+        replace(stage, awaited=awaited) if isinstance(stage, Waiting) else stage
+        for stage in ORDER.stages
+    )
 
 
 CANCEL, END, LOST = (S.PARTING, T.CANCEL), (S.PARTING, T.ALL_IN), (S.PARTING, T.LOST)
@@ -82,6 +91,14 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "a kind that is named twice": (
         {"children": (PARTS, CHECKS, PARTS)},
         "parts is counted twice",
+    ),
+    "an end of another record that its row does not take": (
+        {"stages": awaiting(T.LOST)},
+        "the end that parting waits for fires lost with record, is_success, which its payload does",
+    ),
+    "an end of another record that no effect may fire": (
+        {"stages": awaiting(T.CANCEL), "payloads": {**ORDER.payloads, T.CANCEL: RecordEnd}},
+        "parting has no row for cancel that awaiting may fire (the end that parting waits for)",
     ),
     "a close that needs more than a reason": (
         {"payloads": {**ORDER.payloads, T.CANCEL: Closed}},

@@ -267,11 +267,9 @@ def test_the_payload_of_a_timer_depends_on_whether_a_worker_began() -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_the_fields_of_a_machine_fit_together(name: str) -> None:
     machine = MACHINES[name]
-    ends = [stage for stage in machine.stages if isinstance(stage, Terminal)]
 
     assert machine.bookkeeping.bounds or not any(row.bounds for row in machine.transitions)
     needs = machine.prerequisites
-    assert any(stage.notification for stage in ends) is bool(needs)
     if needs:
         machine.admit(needs.advance_trigger, {"tally": {"done": 3}})
         machine.admit(needs.lost_trigger, {"dependency": "g/a", "state": "canceled"})

@@ -35,6 +35,7 @@ class Story:
     answers: tuple[tuple[str, dict[str, Any]], ...] = ()
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
+    other: tuple[str, dict[str, Any]] = ("", {})  # a record beside it: id and payload
 
 
 STORIES = {
@@ -51,6 +52,9 @@ STORIES = {
         {"due": "2036-03-10T09:00:00"},
         "done",
         calls=(("tell", {"text": "ring twice"}), ("leaves", {}), ("arrived", {})),
+    ),
+    "gift": Story(
+        {"wish": "tea", "parcel": "two"}, "failed", other=("two", {"wish": "tea", "parcel": "?"})
     ),
     "document": Story(
         {"text": "one two\n\nthree"}, "done", data={"summary": "one two three", "skipped": 0}
@@ -92,6 +96,10 @@ def test_a_program_of_the_page_runs(
 
     worker.client.submit(story.payload, machine=name, id="one")
     worker.work("one")
+    other, payload = story.other
+    if other:
+        worker.client.submit(payload, machine=name, id=other)
+        worker.work(other)
     for choice, fields in story.answers:
         worker.answer("one", choice, **fields)
     for call, fields in story.calls:

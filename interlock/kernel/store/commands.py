@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.effect import CASCADE, Effect, Kind
+from interlock.kernel.effect import CASCADE, NOTIFICATION, Effect, Kind
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
@@ -293,6 +293,10 @@ def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> dict[str, A
     fires = machine.exhausts(state)
     lines = [codec.new_entry(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
     return {"effects": lines, "slots": {n: o.slots for n, o in enumerate(owes, 1) if o.slots}}
+
+
+# The effect that a record which ends owes, if others have subscribed to that.
+NOTIFICATION_ENTRY = codec.new_entry(Owed(NOTIFICATION, Kind.TRANSITION), fires=False)
 
 
 def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[EffectMessage, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.decision import Decision
-from interlock.kernel.effect import Kind
+from interlock.kernel.effect import NOTIFICATION, Kind
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Machine
@@ -15,6 +15,7 @@ from interlock.kernel.record import Record, RecordId, ancestors, parent_of, part
 from interlock.kernel.store import codec
 from interlock.kernel.store.children import children_plan
 from interlock.kernel.store.commands import (
+    NOTIFICATION_ENTRY,
     Answer,
     EffectMessage,
     InitialLease,
@@ -156,8 +157,7 @@ class Store:
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
-        leaves = decision.ends or decision.counts_as_ended
-        counted = self._counted(before, nonce) if leaves else None
+        counted = self._counted(decision, nonce)
         owed = effect_messages(after, nonce, decision.owes)
         named, messages_due = self._commit_keys(machine, decision), owed
         if counted:
@@ -183,6 +183,7 @@ class Store:
             "interrupts": decision.interrupts,
             "asks_anew": decision.asks_anew,
             "nonce": nonce,
+            "notification": NOTIFICATION_ENTRY if decision.ends else "",
             "fires_exhausted": machine.exhausts(after.state),
             **owes_plan(machine, after.state, decision.owes),
             "messages": messages,
@@ -199,11 +200,13 @@ class Store:
         plan |= shares_plan(decision.shares) | children_plan(decision)
         plan |= lease_plan(initial_lease, machine, after.state, decision.owes)
         reply = call(self.client, "commit", *layout_of("commit").arranged(named, plan))
-        status, version, at_ms, paused, advance = (part.decode() for part in reply)
+        status, version, at_ms, paused, advance, *notified = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
         if status == "committed" and not messages:
             publish = () if paused else without_leased(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
+        if any(notified):  # known by the commit alone
+            publish += (self._message(after, notified[0], NOTIFICATION.name),)
         detail = "" if status == "committed" else advance
         return Answer(status, int(version), int(at_ms), publish, detail)
 
@@ -308,9 +311,12 @@ class Store:
     def _message(self, record: Record, suffix: str, effect: str) -> EffectMessage:
         return EffectMessage(f"{record.id}:{suffix}", record.machine, effect, record.priority)
 
-    def _counted(self, record: Record, nonce: str) -> tuple[RecordId, str, EffectMessage] | None:
-        parent = parent_of(record.id)
-        if parent is None or not record.counted:
+    def _counted(
+        self, decision: Decision, nonce: str
+    ) -> tuple[RecordId, str, EffectMessage] | None:
+        record, parent = decision.before, parent_of(decision.before.id)
+        leaves = decision.ends or decision.counts_as_ended
+        if parent is None or not record.counted or not leaves:
             return None
         machine = record.parent_machine or record.machine
         message = advance_message(parent, machine, record.counted, nonce, record.priority)
@@ -347,6 +353,7 @@ class Store:
             "saved": keys.saved(after.id),
             "chain": keys.chain(after.id),
             "fact_records": [*map(keys.record, decision.facts)],
+            "subscribers": [keys.subscribers(after.id)] if decision.ends else [],
             "shared_keys": self._shares_keys(decision),
             "family_log": [keys.family_log(after.id)] if is_logged else [],
         }

@@ -10,13 +10,17 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
 
 PAGE = 500
-MISSING = "missing"
+AHEAD_MS = 86_400_000
+MISSING, PRUNED = "missing", "pruned"
 PLACEHOLDER = "*"  # the member of a countdown that keeps it open while others may join
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A record that waits for the end of another, and its countdown (<name>:<generation>)."""
+    """A record that waits for the end of another.
+
+    It counts that in a countdown (<name>:<generation>), or waits for that end alone ('').
+    """
 
     id: RecordId
     countdown: str
@@ -24,8 +28,8 @@ class Subscriber:
     priority: int
 
     @classmethod
-    def of(cls, record: Record, countdown: str) -> Subscriber:
-        """Return a record as a subscriber that counts others in this countdown."""
+    def of(cls, record: Record, countdown: str = "") -> Subscriber:
+        """Return a record as a subscriber, which counts others in this countdown."""
         return cls(record.id, countdown, record.machine, record.priority)
 
 
@@ -40,11 +44,24 @@ class Subscriptions:
 
         Returns MISSING where the record does not exist.
         """
-        names = [self.keys.record(target), self.keys.subscribers(target)]
-        status, state = call(self.client, "subscribe", names, [_line(subscriber)])
-        if status == b"missing":
-            return MISSING
-        return str(state.decode()) if status == b"ended" else ""
+        status, state = self._subscribed(target, subscriber, 0)
+        return MISSING if status in (MISSING, PRUNED) else state
+
+    def subscribe_ahead(self, target: str, subscriber: Subscriber) -> tuple[str, str]:
+        """Subscribe to the end of a record, also where the record does not exist yet.
+
+        Returns whether it exists, and the state in which it has ended already: ("", "done"). The
+        first is MISSING where it does not exist, and PRUNED where it was deleted after its end.
+        For a record that does not exist, the subscription lasts for a day unless it is repeated.
+        """
+        return self._subscribed(target, subscriber, AHEAD_MS)
+
+    def _subscribed(self, target: str, subscriber: Subscriber, ahead_ms: int) -> tuple[str, str]:
+        keys = self.keys
+        names = [keys.record(target), keys.subscribers(target), keys.tombstone(target)]
+        reply = call(self.client, "subscribe", names, [_line(subscriber), ahead_ms])
+        status, state = (part.decode() for part in reply)
+        return (status if status in (MISSING, PRUNED) else ""), state if status == "ended" else ""
 
     def join(self, subscriber: Subscriber, members: Sequence[str]) -> bool:
         """Count records in the subscriber's countdown. Returns False where that is closed."""

@@ -128,7 +128,7 @@ def test_a_lost_dependency_cancels_a_job_that_asked_for_it() -> None:
             case.fire("suspend")
         case.fire("dependency_lost", dependency="g/a", state="canceled")
 
-        assert (case.state, case.owed) == ("canceled", ["notification"])
+        assert (case.state, case.owed) == ("canceled", [])
         assert case.data["end"] == {"by": "notification", "reason": "g/a is canceled"}
         assert case.data["lost"] == {"g/a": "canceled"}
 

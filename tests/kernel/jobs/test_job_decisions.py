@@ -53,7 +53,6 @@ def test_a_job_that_a_steward_ended_keeps_who_and_why() -> None:
     case = PureJob.at("intervention_required").fire("terminate", by="ann", reason="no use")
 
     assert (case.state, case.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
-    assert case.owed[0] == "notification"
     assert PureJob.at("approval_required").fire("approve", by="ann").data["end"] == {"by": "ann"}
 
 
@@ -64,7 +63,7 @@ def test_a_success_is_forced_from_anywhere_but_a_draft_and_never_without_a_reaso
                 PureJob.at(state).fire("force_success", reason="it is done")
             continue
         case = PureJob.at(state).fire("force_success", by="ann", reason="it is done")
-        assert (case.state, "notification" in case.owed) == ("success", True)
+        assert case.state == "success"
         assert case.data["end"] == {"by": "ann", "reason": "it is done"}
         for reason in ("", " \n"):
             with pytest.raises(InvalidPayloadError):
@@ -85,7 +84,6 @@ def test_a_cancellation_is_kept_with_who_and_why(state: str) -> None:
     case = PureJob.at(state).fire("cancel", by="ann", reason="no use")
 
     assert (case.state, case.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
-    assert case.owed[0] == "notification"
 
 
 def test_only_a_job_without_auto_approval_asks_a_person() -> None:

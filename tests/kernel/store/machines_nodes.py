@@ -30,7 +30,6 @@ START = Effect("start", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 RUN = Effect("run", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 FREE = Effect("free", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 SHOW = Effect("show", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
-NOTIFICATION = Effect("notification", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 
 
 class S(StrEnum):
@@ -97,8 +96,8 @@ STAGES = (
     ),
     Waiting(S.ASIDE, (RECHECK,)),
     Active(S.RUNNING, (RECHECK,), effect=RUN, outcomes=(T.FINISH,), slot=SLOT),
-    Terminal(S.DONE, notification=NOTIFICATION),
-    Terminal(S.CANCELED, notification=NOTIFICATION),
+    Terminal(S.DONE),
+    Terminal(S.CANCELED),
 )
 # fmt: off
 ROWS = (

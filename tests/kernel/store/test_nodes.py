@@ -12,6 +12,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import HeldError, InvalidPayloadError
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import scripts
+from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.table import UNBOUND
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_nodes import NODE
@@ -305,9 +306,11 @@ def test_who_brings_a_waiting_record_further_is_owed_once_that_can_be_done(world
 @pytest.mark.parametrize("end", ["finish", "cancel"])
 def test_an_end_owes_its_tell_beside_what_leaving_owes(world: World, end: str) -> None:
     node(world, "activate", "begin")
+    world.subscriptions.subscribe(OF, Subscriber(RecordId("h/w"), "", "node", 5))
     fired = world.fire(OF, end)
 
-    assert [message.name for message in fired.owed] == ["notification", "show"]
+    assert [message.name for message in fired.owed] == ["show", "notification"]
+    assert {one.key for one in fired.owed} <= {one.key(OF) for one in world.record(OF).entries}
 
 
 def test_every_effect_that_is_declared_is_known_by_name() -> None:

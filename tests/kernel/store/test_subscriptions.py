@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from threading import Barrier
+from typing import Any
 
 import pytest
 
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store import scripts
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.subscriptions import MISSING, PAGE, Subscriber
+from interlock.kernel.store.subscriptions import AHEAD_MS, MISSING, PAGE, PRUNED, Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
 
@@ -366,9 +367,72 @@ def test_whoever_is_lost_while_it_registers_is_followed_by_another(world: World)
     assert world.state_of("cascade", "h/w") == "owed"
 
 
+def test_an_end_that_nobody_waits_for_owes_no_tell(world: World) -> None:
+    node(world)
+    fired = world.fire(TARGET, "cancel")
+
+    assert world.state_of("notification", TARGET) == "gone"
+    assert [message.name for message in fired.owed] == ["show"]
+
+
+def test_a_change_that_is_no_end_owes_no_tell(world: World) -> None:
+    one, _ = counting(world, "h/w")
+    node(world)
+    world.subscriptions.subscribe(TARGET, one)
+    world.fire(TARGET, "activate")
+
+    assert world.state_of("notification", TARGET) == "gone"
+
+
+def test_who_registers_ahead_hears_of_the_end_of_a_record_that_came_later(world: World) -> None:
+    one, _ = counting(world, "h/w")
+    assert world.subscriptions.subscribe_ahead(TARGET, one) == (MISSING, "")
+    kept: Any = scripts.read(world.client, "PTTL", world.keys.subscribers(TARGET))
+    assert AHEAD_MS - 60_000 < kept <= AHEAD_MS, "what never comes leaves nothing behind"
+
+    node(world)
+    world.fire(TARGET, "cancel")
+    assert world.state_of("notification", TARGET) == "owed"
+    assert list(world.subscriptions.subscribers(TARGET)) == [one]
+
+
+def test_who_asks_for_a_record_that_is_not_there_leaves_who_came_ahead(world: World) -> None:
+    one, _ = counting(world, "h/w")
+    world.subscriptions.subscribe_ahead(TARGET, one)
+    before = world.dump()
+
+    assert world.subscriptions.subscribe(TARGET, one) == MISSING
+    assert world.dump() == before
+
+
+def test_who_registers_with_a_live_record_is_kept_as_long_as_that(world: World) -> None:
+    one, _ = counting(world, "h/w")
+    world.subscriptions.subscribe_ahead(TARGET, one)
+    node(world)
+    assert world.subscriptions.subscribe_ahead(TARGET, one) == ("", "")
+
+    kept: Any = scripts.read(world.client, "PTTL", world.keys.subscribers(TARGET))
+    assert kept == -1
+
+
+def test_who_registers_with_a_record_that_is_deleted_is_told_so(world: World) -> None:
+    one, _ = counting(world, "h/w")
+    node(world)
+    world.fire(TARGET, "cancel")
+    assert world.subscriptions.subscribe_ahead(TARGET, one) == ("", "canceled")
+    settle_all(world, TARGET)
+    assert world.indexes.prune(world.record(TARGET), [], age_ms=0) == "pruned"
+    before = world.dump()
+
+    assert world.subscriptions.subscribe_ahead(TARGET, one) == (PRUNED, "")
+    assert world.dump() == before
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_every_end_owes_its_tell_once(world: World, *, paused: bool) -> None:
+    one, _ = counting(world, "h/w")
     node(world)
+    world.subscriptions.subscribe(TARGET, one)
     if paused:
         world.flag("pause", TARGET)
     world.fire(TARGET, "cancel")

@@ -1,20 +1,21 @@
 --@use clock ops warrant preconditions transition quarantine timer fields holds_and_queues
---@use new_effects countdown limits deltas feed family_log initial_lease search_index metrics
+--@use ending new_effects countdown limits deltas feed family_log initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- What changes in the hash of the record is collected in `fields`, and written by one call.
 -- KEYS     record, log, ops, op_times, effects, timers, waits, old_state_index, new_state_index,
 --          ended_index, search_index, metrics, feed, spawn_members, saved, chain...,
---          fact_records..., parent_keys..., shared_keys..., family_log..., message_queues...
--- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data, event, waits?,
---          asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?, poll_ms, window_ms,
---          feed_length, family_log_length, initial_lease?, leased_at, lease_entry, lease_nonce,
---          lease_holder, lease_ms, lease_grace_ms, lease_exclusive?, parent{}, shares{}, retitle{},
---          caps{}, deltas{}, slots{}, warrant..., timers..., effects..., logged...,
---          fact_versions..., messages...
--- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
---          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
---          the last four a detail in the place of the suffix
--- `data` is '' where the record's data do not change.
+--          fact_records..., subscribers..., parent_keys..., shared_keys..., family_log...,
+--          message_queues...
+-- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data, event,
+--          notification, waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?,
+--          poll_ms, window_ms, feed_length, family_log_length, initial_lease?, leased_at,
+--          lease_entry, lease_nonce, lease_holder, lease_ms, lease_grace_ms, lease_exclusive?,
+--          parent{}, shares{}, retitle{}, caps{}, deltas{}, slots{}, warrant..., timers...,
+--          effects..., logged..., fact_versions..., messages...
+-- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification};
+--          status: committed | replayed | reused | missing | fenced | conflict | held | over |
+--          paused | busy, and for the last four a detail in the place of the first suffix
+-- `data` is '' where the record's data do not change; `notification` is an entry where it ends.
 local function refused(status, version, ms, detail)
   count(metrics, 'refused', plan.machine, status)
   return {status, version, ms or '0', '', detail or ''}
@@ -80,14 +81,7 @@ else
   note_waits(owner, plan, waits, left.asks)
 end
 set_timers(owner, plan.timers, version)
-if plan.ends then
-  put(fields, 'ended', '1')
-  put(fields, 'paused', '')
-  note_end(metrics, plan.machine)
-  if plan.root then
-    redis.call('ZADD', ended_index, now_ms, plan.id)
-  end
-end
+local notified = plan.ends and end_record(owner, plan, version, ended_index, subscribers[1])
 if plan.shares then
   change_shares(plan.shares, shared_keys, effects, record, plan.id)
 end
@@ -117,4 +111,4 @@ end
 add_to_feed(feed, plan, version)
 add_to_family_log(family_log[1], plan.family_log_length, plan.id, version)
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
-return {'committed', version, tostring(now_ms), owner.paused and '1' or '', advance}
+return {'committed', version, tostring(now_ms), owner.paused and '1' or '', advance, notified or ''}

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import CallError
+from interlock.kernel.errors import CallError, TableFunctionError, UnknownRecordError
 from interlock.kernel.event import Cause
+from interlock.kernel.payload import RecordEnd
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import Subscriber
-from interlock.kernel.table import Terminal
+from interlock.workers.engine.awaited import end_of, report_end
 from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "notification"
 
 
 def notification(work: EffectWork) -> None:
-    """Take the record out of every countdown that waits for it. Repeating it changes nothing.
+    """Notify every record that has subscribed to the end of this one. Repeating it changes nothing.
 
-    A loss is fired before that, so that it is known when the countdown ends.
+    The record leaves each countdown that waits for it. A loss is fired before that, so that it is
+    known when the countdown ends.
     """
     record = work.record
-    stage = work.machine.stage(record.state)
-    is_loss = not (isinstance(stage, Terminal) and stage.is_success)
+    end = end_of(work.machine, record)
     for dependent in work.dispatch.subscriptions.subscribers(record.id):
         work.raise_if_stopped()
-        if is_loss:
+        if not dependent.countdown:
+            fire_end(work, dependent, end)
+            continue
+        if not end.is_success:
             fire_loss(work, dependent)
         work.dispatch.leave_countdown(dependent, record.id, record.state)
+
+
+def fire_end(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
+    """Fire in a waiting record that this record has ended; note a refusal here.
+
+    The table of one waiting record may be wrong; the others are notified all the same.
+    """
+    try:
+        waiting = work.dispatch.views.record(dependent.id)
+        refusal = report_end(work.dispatch, waiting, end, COMPONENT, work.key)
+    except UnknownRecordError:
+        return  # it has ended long ago
+    except (CallError, TableFunctionError) as failure:
+        refusal = str(failure)
+    if refusal:
+        work.audit("notification_refused", {"subscriber": dependent.id, "why": refusal})
 
 
 def fire_loss(work: EffectWork, dependent: Subscriber) -> None:

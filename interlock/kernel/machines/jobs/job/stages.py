@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.kernel.effect import NOTIFICATION, RESOLUTION
+from interlock.kernel.effect import RESOLUTION
 from interlock.kernel.machines.jobs.effects import (
     APPROVAL,
     REVIEWER,
@@ -246,11 +246,9 @@ STAGES = (
         affordances=SIGN_OFF,
         values={Trigger.REJECT: changes.phases_reached},
     ),
-    Terminal(State.SUCCESS, notification=NOTIFICATION, is_success=True),
-    Terminal(State.CANCELED, notification=NOTIFICATION),
+    Terminal(State.SUCCESS, is_success=True),
+    Terminal(State.CANCELED),
     Terminal(
-        State.FAILED,
-        external="deprecated: imported records may be in it, and no row enters it",
-        notification=NOTIFICATION,
+        State.FAILED, external="deprecated: imported records may be in it, and no row enters it"
     ),
 )
