@@ -9,6 +9,7 @@ from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
+from interlock.workflow.concurrency_checks import check_concurrency
 from interlock.workflow.data import Data, as_json, item_type
 from interlock.workflow.idle_checks import check_idle
 from interlock.workflow.moments import zone_named
@@ -140,6 +141,7 @@ def _budget(flow: Declared, budget: object) -> None:
 def _state(flow: Declared, state: State) -> None:
     if isinstance(state, StepPart):
         _step(state)
+        check_concurrency(flow, state)
     elif isinstance(state, EachPart):
         _each(flow, state)
     else:

@@ -13,6 +13,8 @@ OF_A_FUNCTION = {
     "retry_delay": SECOND,
     "pool": "",
     "queue": "",
+    "concurrency": None,
+    "key": None,
 }
 
 

@@ -71,6 +71,10 @@ class OfData:
         """Return what gives the id of the record whose end is awaited; '' while there is none."""
         return self._of(lambda data: as_id(record(data)), place)
 
+    def key(self, step: StepPart) -> Callable[[JsonData], str] | None:
+        """Return what the attempts of a step that are at work at one time are counted by."""
+        return self._of(step.key, step.place) if step.key else None
+
     def bounds(self) -> Callable[[JsonData], Bounds]:
         """Return what gives the caps of a record with this data, and of all below it."""
         given = self.flow.budget.amounts if self.flow.budget else {}

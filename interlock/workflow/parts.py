@@ -37,6 +37,8 @@ class StepPart:
     on_failure: str  # the state that follows when its attempts are used up; '' asks a person
     pool: str
     queue: str
+    concurrency: int | None  # how many are at work at one time, for each key; None: any number
+    key: Callable[[Any], str] | None  # what it is counted by; None: all records
     marks_once: bool = False  # it calls work.once: known when the definition is closed
 
     @property

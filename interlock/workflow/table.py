@@ -80,6 +80,7 @@ def effect_of(flow: Declared, step: StepPart) -> Effect:
         # The steps of a pool are done by workers of their own, so they have queues of their own.
         queue=step.queue or ("" if step.pool else flow.name),
         pool=step.pool,
+        concurrency=step.concurrency or 0,
     )
 
 
@@ -150,6 +151,7 @@ class _Table(Ways):
                 crash=self.trigger[LOST] if unclear else None,
                 exhausted=self.trigger[GIVE_UP] if step.on_failure else None,
                 over=self.trigger[OVER] if over else None,
+                slot_key=self.of_data.key(step),
             )
         )
         if over:

@@ -106,6 +106,8 @@ class Workflow(WaitingStates[D]):
         on_failure: str = "",
         pool: str = "",
         queue: str = "",
+        concurrency: int | None = None,
+        key: Callable[[D], str] | None = None,
     ) -> StepDecorator[D]: ...
 
     def step(
@@ -120,6 +122,8 @@ class Workflow(WaitingStates[D]):
         on_failure: str = "",
         pool: str = "",
         queue: str = "",
+        concurrency: int | None = None,
+        key: Callable[[D], str] | None = None,
     ) -> Any:
         """Make a function the step of a state; it returns the state that follows.
 
@@ -128,7 +132,8 @@ class Workflow(WaitingStates[D]):
         `timeout` it starts again. If it raises, it is tried `max_attempts` times, the second time
         after `retry_delay`; then a card asks a person, or the state `on_failure` follows. A `pool`
         of its own keeps a step that waits long for something outside from holding up others. The
-        steps of a workflow share a queue of its name, unless `queue` names another.
+        steps of a workflow share a queue of its name, unless `queue` names another. At most
+        `concurrency` records are in the step at one time, for each text that `key` gives.
         """
 
         def add(function: F) -> F:
@@ -150,6 +155,8 @@ class Workflow(WaitingStates[D]):
                     on_failure=on_failure,
                     pool=pool,
                     queue=queue,
+                    concurrency=concurrency,
+                    key=key,
                 )
             )
             return function
@@ -171,6 +178,8 @@ class Workflow(WaitingStates[D]):
         retry_delay: timedelta = SECOND,
         pool: str = "",
         queue: str = "",
+        concurrency: int | None = None,
+        key: Callable[[Any], str] | None = None,
     ) -> EachDecorator: ...
     @overload
     def each(
@@ -198,6 +207,8 @@ class Workflow(WaitingStates[D]):
         retry_delay: timedelta = SECOND,
         pool: str = "",
         queue: str = "",
+        concurrency: int | None = None,
+        key: Callable[[Any], str] | None = None,
     ) -> Any:
         """Work on each item of a list at the same time; `then` follows when all have ended.
 
@@ -214,6 +225,8 @@ class Workflow(WaitingStates[D]):
             "retry_delay": retry_delay,
             "pool": pool,
             "queue": queue,
+            "concurrency": concurrency,
+            "key": key,
         }
         if workflow:
             check_family(here(), name, workflow, options)

@@ -42,6 +42,7 @@ STORIES = {
     "refund": Story({"order": "o-1", "cents": 0}, "failed", data={"reason": "0 is not positive"}),
     "invoice": Story({"net": 100}, "done", data={"gross": 119}),
     "parcel_order": Story({"item": "tea"}, "done", data={"parcel": "parcel with tea"}),
+    "provider_call": Story({"tenant": "acme", "text": "hello"}, "done"),
     "leave": Story(
         {"who": "Ann", "from_day": "Monday"},
         "refused",
