@@ -34,9 +34,13 @@ class Shape(BaseModel):
 
 
 class Tally(Shape):
-    """The payload of the end of a countdown: how many ended, by the state in which they did."""
+    """The payload of the end of a countdown: how many ended, by the state in which they did.
+
+    `detail` says which ended without success, and why.
+    """
 
     tally: dict[str, int]
+    detail: str = ""
 
 
 class ChildLost(Shape):
@@ -44,6 +48,7 @@ class ChildLost(Shape):
 
     child: str  # its id
     state: str  # in which it ended
+    detail: str = ""  # why
 
 
 class RecordEnd(Shape):

@@ -15,6 +15,16 @@ CANCELLED, EXPIRED = "cancelled", "expired"
 CANCEL, EXPIRE, TIMEOUT, UNTIL = "cancel", "expire", "timeout", "until"
 LOST, BEGIN, GIVE_UP, OVER = "lost", "begin_once", "give_up", "over_budget"
 RECORD_ENDED = "record_ended"
+# What triggers of every workflow say in the log, before what was said with them.
+SAYS = {
+    CANCEL: "it was cancelled",
+    EXPIRE: "it has lived as long as it may",
+    UNTIL: "the time has come for which it waited",
+    GIVE_UP: "it could not be done",
+    OVER: "its budget is used up",
+    LOST: "it was begun, and whether it was done is not known",
+    BEGIN: "{name} begins, which is done once",
+}
 OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN, GIVE_UP, OVER, RECORD_ENDED)
 
 

@@ -53,6 +53,7 @@ from interlock.workflow.names import (
     LOST,
     OVER,
     RECORD_ENDED,
+    SAYS,
     TIMEOUT,
     UNTIL,
     after,
@@ -116,6 +117,7 @@ class _Table(Ways):
             stages=tuple(self.stages),
             transitions=tuple(self.rows),
             payloads={name: model for name, model in self.payloads.items() if name in used},
+            says={name: says for name, says in SAYS.items() if name in used},
             cancel_triggers=(CANCEL,),
             bookkeeping=Bookkeeping(bounds=self.of_data.bounds() if flow.budget else None),
             children=self._children(),
@@ -269,7 +271,8 @@ class _Table(Ways):
         timers = [self._reminder(question.remind if question else timedelta(days=1))]
         if question and question.timeout:
             timers.append(self._timer(TIMEOUT, question.timeout))
-            self._add(name, self._into(TIMEOUT, name, question.on_timeout, by(STALLS)))
+            late = {"says": "nobody answered in time"}
+            self._add(name, self._into(TIMEOUT, name, question.on_timeout, by(STALLS), **late))
         offered = self.of_data.offered(question) if question else {}
         self.stages.append(
             Waiting(
@@ -282,8 +285,8 @@ class _Table(Ways):
                 offered_if={choices[choice][0]: agrees for choice, agrees in offered.items()},
             )
         )
-        for trigger, target, model in choices.values():
-            fields: dict[str, Any] = {"names_proposal": True}
+        for choice, (trigger, target, model) in choices.items():
+            fields: dict[str, Any] = {"names_proposal": True, "says": f"the answer was {choice}"}
             if model:
                 self.payloads[trigger] = model
             if model or question is None:
@@ -308,11 +311,12 @@ class _Table(Ways):
             self._record_end(wait, record_id)
         if wait.timeout:
             timers.append(self._timer(TIMEOUT, wait.timeout))
-            self._add(wait.name, self._into(TIMEOUT, wait.name, wait.on_timeout, by(STALLS)))
+            late, target = {"says": "nothing that it waited for came in time"}, wait.on_timeout
+            self._add(wait.name, self._into(TIMEOUT, wait.name, target, by(STALLS), **late))
         timers += self._expiry(wait.name)
         self.stages.append(Waiting(self.state[wait.name], tuple(timers), awaited=awaited))
         for call, (target, model) in wait.calls.items():
-            fields: dict[str, Any] = {}
+            fields: dict[str, Any] = {"says": f"{call} was called"}
             if model:
                 self.payloads[call] = model
                 fields["update"] = self.of_data.answer
@@ -349,10 +353,12 @@ class _Table(Ways):
         timers = [recheck, *self._expiry(name)]
         self.stages.append(Waiting(self.state[name], tuple(timers), countdown=name))
         self.payloads[all_in(name)] = Tally
-        self._add(name, self._into(all_in(name), name, each.then, by(CASCADE)))
+        ended = f"all children of {name} have ended"
+        self._add(name, self._into(all_in(name), name, each.then, by(CASCADE), says=ended))
         if each.early:
             self.payloads[one_lost(name)] = ChildLost
-            self._add(name, self._into(one_lost(name), name, each.early, by(CASCADE)))
+            lost = f"a child of {name} has failed for good"
+            self._add(name, self._into(one_lost(name), name, each.early, by(CASCADE), says=lost))
         self._cancel(name)
         self._calls(name)
 

@@ -14,6 +14,7 @@ from interlock.kernel.table import (
     PRODUCER,
     STALLS,
     Row,
+    RowFields,
     Stage,
     Transition,
     by,
@@ -97,25 +98,15 @@ class Ways:
             self.payloads[part.name] = part.message
             calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
             trigger, actors = self.trigger[part.name], by(*part.by)
+            taken: RowFields = {"update": calling.update, "says": f"{part.name} was called"}
             if text:
-                asks_anew = calling.changes(text)
-                update = calling.update
-                self._add(
-                    state, stay(trigger, actors, guard=asks_anew, update=update, asks_anew=True)
-                )
+                anew: RowFields = {**taken, "guard": calling.changes(text), "asks_anew": True}
+                self._add(state, stay(trigger, actors, **anew))
             if subject:
-                guard = calling.changes(subject)
-                self._add(state, reenter(trigger, actors, guard=guard, update=calling.update))
-            self._add(
-                state,
-                stay(
-                    trigger,
-                    actors,
-                    guard=calling.is_taken,
-                    refusal=calling.refusal,
-                    update=calling.update,
-                ),
-            )
+                again: RowFields = {**taken, "guard": calling.changes(subject)}
+                self._add(state, reenter(trigger, actors, **again))
+            row: RowFields = {**taken, "guard": calling.is_taken, "refusal": calling.refusal}
+            self._add(state, stay(trigger, actors, **row))
 
     def _expiry(self, state: str) -> list[Timer]:
         if not self.flow.expires:

@@ -7,7 +7,9 @@ from typing import Literal
 import pytest
 
 from interlock import Data, Work, Workflow, days
+from interlock.kernel.event import Event
 from interlock.workers.engine.card import Card
+from interlock.workers.ops.description import describe
 from tests.waiting import until
 from tests.workflow.at_work import AtWork, Start
 
@@ -39,7 +41,7 @@ def documents(on_failure: str = "skip") -> Workflow[Document]:
     @document.each("chunks", then="join", on_failure=on_failure, max_attempts=1)
     def summarise(chunk: Chunk) -> None:
         if chunk.text == "bad":
-            raise ModelError
+            raise ModelError("the model refuses")
         chunk.summary = chunk.text.upper()
 
     @document.step
@@ -73,11 +75,50 @@ def test_each_item_is_worked_on_and_the_results_are_in_the_order_of_the_list(
     assert worker.client.show("one").state == "summarise"
 
     for child in reversed(children(worker)):
-        worker.perform(child)
+        worker.work(child)
+
+    def all_ended() -> bool:
+        worker.sweep("one")
+        return "summarise" not in describe(worker.client, "one")["family"]
+
+    until(all_ended, what="that which failed is given up")
+    shown = describe(worker.client, "one")["family"]
     ended = worker.reach("one", "done")
 
     assert ended.data["summary"] == "THE QUICK FOX"
     assert ended.data["skipped"] == 1
+    [bad] = [one for one in children(worker) if worker.client.show(one).data["text"] == "bad"]
+    given_up = "given up after 1 attempt; the last one: ModelError: the model refuses"
+    lost = f"{bad} ended as failed: {given_up} ({__file__}, line "
+    assert shown.startswith(f"4 children: 3 done, 1 failed; {lost}")
+    joined = event_into(worker, "join")
+    assert joined.payload["tally"] == {"done": 3, "failed": 1}
+    assert joined.because.startswith(f"all children of summarise have ended: {lost}")
+
+
+def event_into(worker: AtWork, state: str) -> Event:
+    """Return the event that brought the parent into a state."""
+    lines = worker.client.history("one")
+    return next(line for line in lines if isinstance(line, Event) and line.target == state)
+
+
+def test_a_parent_of_children_that_all_succeed_says_so(at_work: Start) -> None:
+    worker = started(at_work, "skip", "quick fox")
+
+    worker.reach("one", "done")
+
+    assert event_into(worker, "join").because == "all children of summarise have ended"
+    assert describe(worker.client, "one")["family"] == "2 children: 2 done"
+
+
+def test_children_that_failed_for_one_reason_are_named_together(at_work: Start) -> None:
+    worker = started(at_work, "skip", "bad bad bad")
+
+    worker.reach("one", "done")
+
+    first, *_ = children(worker)
+    said = f"all children of summarise have ended: {first} and 2 more ended as failed: "
+    assert event_into(worker, "join").because.startswith(said)
 
 
 def test_a_child_that_failed_for_good_asks_a_person_unless_something_else_is_said(
@@ -95,6 +136,7 @@ def test_a_child_that_failed_for_good_asks_a_person_unless_something_else_is_sai
     [card] = until(asked, what="a person is asked")
     assert "ModelError" in card.question
     assert worker.client.show("one").state == "summarise"
+    assert describe(worker.client, "one")["family"].endswith(f"; {bad} asks a person")
 
 
 def test_the_first_child_that_failed_may_end_the_others(at_work: Start) -> None:
@@ -109,6 +151,16 @@ def test_the_first_child_that_failed_may_end_the_others(at_work: Start) -> None:
     worker.work("one")
 
     assert worker.client.show(fox).state == "cancelled"
+    because = event_into(worker, "failed").because
+    assert because.startswith(f"a child of summarise has failed for good: {bad} ended as failed: ")
+    assert "ModelError: the model refuses" in because
+    assert "it was cancelled: its parent one is failed" in reasons(worker, fox)
+
+
+def reasons(worker: AtWork, record_id: str) -> list[str]:
+    """Return why a record moved, each time."""
+    lines = worker.client.history(record_id)
+    return [line.because for line in lines if isinstance(line, Event)]
 
 
 def test_a_cancelled_parent_cancels_its_children(at_work: Start) -> None:

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -27,7 +28,7 @@ SCAN_MIN = 50  # records that are read at once
 READ_MAX = 1_000
 SHARE_MIN = 6  # that each partition is asked for, beside twice its share of a page
 SCAN_MAX = 5_000  # records that are read for one page, where few of them fit
-_FIELDS = ("machine", "state", "version", "title", "since", "created", "paused", "waits")
+_FIELDS = ("machine", "state", "version", "title", "since", "created", "paused")
 _END = "\N{DELETE}"  # after every letter of an id
 _SCORE_MAX = 2**53
 _LAST_LETTER = "\U0010ffff"  # after every letter of a word
@@ -234,9 +235,21 @@ class Listings:
 
         Those that were pruned are left out, and those that are damaged.
         """
+        of_partition: dict[int, list[RecordId]] = {}
+        for one in record_ids:
+            of_partition.setdefault(partition_of(one), []).append(one)
+        # The record itself only says whether its state asks, not whether its effects do.
+        waits = [("ZMSCORE", self.keys.waits(at), *ids) for at, ids in of_partition.items()]
         commands = [("HMGET", self.keys.record(one), *_FIELDS) for one in record_ids]
-        found = zip(record_ids, read_all(self.client, commands), strict=True)
-        rows = ((one, _row(one, values)) for one, values in found if values[0] is not None)
+        answers = read_all(self.client, [*waits, *commands])
+        since = chain.from_iterable(answers[: len(waits)])
+        asks = dict(zip(chain.from_iterable(of_partition.values()), since, strict=True))
+        found = zip(record_ids, answers[len(waits) :], strict=True)
+        rows = (
+            (one, _row(one, values, waits=asks[one] is not None))
+            for one, values in found
+            if values[0] is not None
+        )
         return {one: row for one, row in rows if row}
 
 
@@ -267,10 +280,10 @@ def _rows_of(reply: Sequence[bytes]) -> Found:
     ]
 
 
-def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord | None:
+def _row(one: RecordId, values: Sequence[bytes | None], *, waits: bool) -> ListedRecord | None:
     """Return a record as lists show it; None if it is damaged."""
     try:
-        machine, state, version, title, since, created, paused, waits = (
+        machine, state, version, title, since, created, paused = (
             value.decode() if value is not None else "" for value in values
         )
         return ListedRecord(
@@ -282,7 +295,7 @@ def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord | None:
             since_ms=int(since),
             created_ms=int(created),
             paused=paused == "1",
-            waits_for_person=waits == "1",
+            waits_for_person=waits,
         )
     except ValueError:
         return None

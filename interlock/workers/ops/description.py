@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, replace
 from typing import Any
 
 from interlock.kernel.event import Event, Note, line_data
 from interlock.kernel.record import Record
+from interlock.kernel.store.listings import ListedRecord
+from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
+from interlock.workers.engine.lost_children import why_lost
 from interlock.workers.systems import details
 from interlock.workers.threads.screen import runs_of
+
+FAMILY_MAX = 1_000  # children whose states are counted
 
 
 def line_shown(line: Event | Note) -> dict[str, Any]:
@@ -35,5 +41,28 @@ def summarize(client: Client, record: Record) -> dict[str, Any]:
         "outlook": client.outlook(record),
         "details": details(client, record),
         "children": views.children(record.id),
+        "family": family_of(client, record.id),
         "failures": views.last_failures([record])[record.id],
     }
+
+
+def family_of(client: Client, record_id: str) -> str:
+    """Say how many children a record has in each state, which asks a person, and which failed."""
+    rows = client.list(parent=record_id, limit=FAMILY_MAX + 1)
+    if not rows:
+        return ""
+    states = Counter(row.state for row in rows[:FAMILY_MAX])
+    more = "more than " if len(rows) > FAMILY_MAX else ""
+    of_state = ", ".join(f"{number} {state}" for state, number in states.most_common())
+    number = sum(states.values())
+    asking = [row.id for row in rows if row.waits_for_person]
+    others = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
+    asks = f"{asking[0]}{others} {'ask' if others else 'asks'} a person" if asking else ""
+    lost = why_lost(client.dispatch.views, (row for row in rows if _is_lost(client, row)))
+    noun = "child" if number == 1 else "children"
+    return "; ".join(filter(None, (f"{more}{number} {noun}: {of_state}", asks, lost)))
+
+
+def _is_lost(client: Client, row: ListedRecord) -> bool:
+    stage = client.machines[row.machine].stage(row.state)
+    return isinstance(stage, Terminal) and not stage.is_success

@@ -95,8 +95,8 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Grid:
     for name, text in details.items() if details else shown_fields(value["data"]):
         if name != "why" or not is_said(text, said_below):
             facts.add_row(name, text)
-    if value["children"]:
-        facts.add_row("children", ", ".join(value["children"][:10]))
+    if value["family"]:
+        facts.add_row("family", value["family"])
     for label, (name, amount) in counters_shown(value["counters"]).items():
         facts.add_row(label, counter_text(name, amount))
     for entry in value["entries"]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.kernel.errors import FencedError, OpIdReusedError, StaleDecisionError
-from interlock.kernel.record import partition_of
+from interlock.kernel.record import RecordId, partition_of
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
 from interlock.kernel.store.scripts import read
@@ -43,6 +43,15 @@ def test_nobody_gets_a_quarantined_effect(world: World) -> None:
     assert world.refused(lease.key, "c") == "quarantined"
     assert world.score(lease.key) is None
     assert world.waits()
+
+
+def test_a_list_says_that_a_person_is_asked_about_it(world: World) -> None:
+    quarantined(world)
+    world.create("other")
+
+    rows = world.listings.rows_of([RecordId("r"), RecordId("other")])
+
+    assert {one: row.waits_for_person for one, row in rows.items()} == {"r": True, "other": False}
 
 
 def test_the_mark_of_a_missing_holder_is_no_token(world: World) -> None:

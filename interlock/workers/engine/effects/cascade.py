@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from interlock.kernel.effect import CASCADE, Kind
 from interlock.kernel.errors import CallError, HeldError, UnknownRecordError
 from interlock.kernel.event import Cause, Event
@@ -10,8 +13,9 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, place_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
-from interlock.kernel.table import Mode, Terminal, Waiting
+from interlock.kernel.table import Mode, Stage, Terminal, Waiting
 from interlock.kernel.traits import Children
+from interlock.workers.engine.lost_children import why_lost
 from interlock.workers.engine.work import EffectWork, Outcome
 
 SEQUENCE_MAX = 2**63  # after it no line of a version has a number in a log
@@ -43,18 +47,41 @@ def advance(work: EffectWork) -> Outcome | None:
     machine, record, kind = work.machine, work.record, work.machine.waits_for(name)
     assert kind, "what a countdown counts is known"
     countdown = f"{name}:{generation}"
-    payload = {"tally": work.dispatch.views.tally(record.id, countdown)}
-    if isinstance(kind, Children) and kind.lost_trigger and waits_for(machine, record, countdown):
+    tally = work.dispatch.views.tally(record.id, countdown)
+    payload: dict[str, Any] = {"tally": tally}
+    says_why = machine.taken_by(kind.advance_trigger, {"detail": ""})
+    if (
+        isinstance(kind, Children)
+        and (kind.lost_trigger or says_why)
+        and waits_for(machine, record, countdown)
+    ):
+        lost = lost_of(work, kind, tally)
         # The loss of the last child is reported by an effect of its own, which may come later.
-        for child in work.children(name):
+        for child in lost if kind.lost_trigger else ():
             report_loss(work, child)
         record = work.dispatch.views.record(record.id)
+        if says_why:
+            payload["detail"] = why_lost(work.dispatch.views, lost)
     if machine.is_lasting(name):
         # A lasting countdown counts in any state in which its end has a transition.
         waits = bool(machine.explain(record, kind.advance_trigger, payload).target)
     else:
         waits = waits_for(machine, record, countdown)
     return Outcome(kind.advance_trigger, payload) if waits else None
+
+
+def lost_of(work: EffectWork, kind: Children, tally: Mapping[str, int]) -> list[Record]:
+    """Return the children that have ended without success. They are read only if there are any."""
+    machine = work.dispatch.lifecycle.machine(kind.machine or work.machine.name)
+    well = {str(stage.state) for stage in machine.stages if is_well(stage)}
+    if tally.keys() <= well:
+        return []
+    return [child for child in work.children(kind.countdown) if is_lost(machine, child)]
+
+
+def is_well(stage: Stage) -> bool:
+    """Whether a state is the end of a success."""
+    return isinstance(stage, Terminal) and stage.is_success
 
 
 def waits_for(machine: Machine, record: Record, countdown: str) -> bool:
@@ -82,6 +109,8 @@ def report_loss(work: EffectWork, child: Record) -> None:
         warrant=Warrant.component(CASCADE.name),
     )
     loss = {"child": child.id, "state": child.state}
+    why = {"detail": why_lost(work.dispatch.views, [child])}
+    loss |= of_parent.taken_by(kind.lost_trigger, why)
     try:
         work.dispatch.fire(parent, kind.lost_trigger, loss, call)
     except CallError as refusal:

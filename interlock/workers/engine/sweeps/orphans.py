@@ -140,13 +140,14 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
 def _why_given_up(dispatch: Dispatch, record: Record, suffix: str, attempts: int) -> str:
     """Say how often an effect was tried, how often its worker died, and how it failed last."""
     entry = next((entry for entry in record.entries if entry.suffix == suffix), None)
+    times = f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
     if entry is None:
-        return f"given up after {attempts} attempts"
+        return f"given up after {times}"
     lost = entry.attempts_max - dispatch.effect(record.machine, entry.name).attempts_max
     died = f", during {lost} of which its worker died" if lost > 0 else ""
     last = dispatch.views.last_failures([record])[record.id].get(suffix)
     why = f"; the last one: {last}" if last else ""
-    return f"given up after {attempts} attempts{died}{why}"[:DETAIL_MAX]
+    return f"given up after {times}{died}{why}"[:DETAIL_MAX]
 
 
 SWEEP = Sweep("orphans", due, run)
