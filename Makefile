@@ -12,9 +12,10 @@ BIN  := $(VENV)/bin
 RUN  := $(VENV)/run.stamp
 DEV  := $(VENV)/dev.stamp
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
-UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
-        --generate-hashes --no-emit-index-url --custom-compile-command "make lock" --quiet \
-        --extra embedded --extra examples --extra server --extra web --extra otel --group build $(UPGRADE)
+UV   := .lock-venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --custom-compile-command "make lock" --quiet $(UPGRADE)
+OURS := pyproject.toml --group build \
+        --extra embedded --extra examples --extra server --extra web --extra otel
 
 # Tests and checks start hundreds of processes: without bytecode each compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -74,12 +75,13 @@ proof: $(DEV) ## Run the longer proofs
 lock: ## Make the locks anew; UPGRADE=--upgrade takes newer versions
 	$(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.13,<0.14"
-	$(UV) --output-file requirements/run.lock
-	$(UV) --extra dev --constraints requirements/run.lock --output-file requirements/dev.lock
+	$(UV) $(OURS) --output-file requirements/run.lock
+	$(UV) $(OURS) --extra dev --constraints requirements/run.lock --output-file requirements/dev.lock
+	$(UV) --group pyproject.toml:peers --output-file requirements/peers.lock
 	rm -rf .lock-venv
 
 clean: ## Remove what make and the tools made
-	rm -rf $(VENV) .lock-venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) .lock-venv .peers-venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache \
 	       .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,16 +17,19 @@ from bench import (
     latency,
     lifecycles,
     listeners,
+    noise,
     sweep,
     watching,
     workflows,
 )
+from bench.peers import rounds as peers
 from bench.server import BenchServer, open_server
 
 Part = Callable[[BenchServer], Mapping[str, Any]]
 PARTS: Mapping[str, Part] = {
     "lifecycles": lifecycles.measure,
     "workflows": workflows.measure,
+    "peers": peers.measure,
     "transitions": kernel_speed.transitions,
     "submits": kernel_speed.submissions,
     "latency": latency.measure,
@@ -48,20 +52,27 @@ def main() -> None:
     parser.add_argument(
         "--write-docs", action="store_true", help="write the latest figures into docs/benchmarks.md"
     )
+    parser.add_argument("--history", action="store_true", help="print the last runs of this user")
     arguments = parser.parse_args()
     parts = {**PARTS, **EXTRA}
     if unknown := [name for name in arguments.parts if name not in parts]:
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(parts)}")
-    if arguments.parts or not arguments.write_docs:
-        measured: dict[str, Any] = {"machine": figures.computer()}
+    if arguments.parts or not (arguments.write_docs or arguments.history):
+        measured: dict[str, Any] = {"machine": figures.computer(), "seconds": {}, "noise": {}}
         with open_server() as server:
             for name in arguments.parts or PARTS:
                 print(f"measuring {name} ...", flush=True)
-                measured |= _measured(name, parts[name], server, measured)
+                busy, began_s = noise.busy_share(), time.monotonic()
+                found = _measured(name, parts[name], server, measured)
+                measured |= found
+                measured["noise"][name] = {"busy": busy, "spread": noise.spreads(found)}
+                measured["seconds"][name] = round(time.monotonic() - began_s)
         figures.store(measured, whole=not arguments.parts)
         figures.show(measured)
     if arguments.write_docs:
         figures.write_docs()
+    if arguments.history:
+        figures.show_history()
 
 
 def _measured(

@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench import history, noise
+
 HERE = Path(__file__).resolve().parent
 LATEST = HERE / "latest.json"
 DOCS = HERE.parent / "docs" / "benchmarks.md"
@@ -57,6 +59,7 @@ def rows_of(figures: Figures) -> Iterator[Row]:
                 f"{load:.0f} lifecycles/s on one process",
             )
     parts = {
+        "peers": peer_rows,
         "jobs": job_rows,
         "http": http_rows,
         "console": console_rows,
@@ -66,6 +69,14 @@ def rows_of(figures: Figures) -> Iterator[Row]:
     for name, part_rows in parts.items():
         if name in figures:
             yield from part_rows(figures[name])
+
+
+def peer_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of the same five steps on other products."""
+    for name, one in found.items():
+        on_disk = f"with each commit on the disk {one['ratio_on_disk']:.2f} times"
+        beside = f"Interlock {one['ratio']:.2f} times; {on_disk}" if one["ratio"] != 1 else ""
+        yield f"five empty steps: {name}", f"{one['per_s']:.0f}/s", beside
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -166,6 +177,12 @@ def show(figures: Figures) -> None:
     for row in rows_of(figures):
         table.add_row(*row)
     Console().print(table)
+    for name, why in figures.get("peers_skipped", {}).items():
+        print(f"skipped: {name}, because {why}")
+    for sentence in noise.noisy(figures["noise"]):
+        print(f"noisy: {sentence}")
+    took = ", ".join(f"{name} {seconds} s" for name, seconds in figures["seconds"].items())
+    print(f"took {sum(figures['seconds'].values()) / 60:.1f} minutes: {took}")
     if found := figures.get("pools"):
         for name, rate in found.items():
             print(f"{name}: {rate}/s")
@@ -176,6 +193,17 @@ def store(figures: Figures, *, whole: bool) -> None:
     before = json.loads(LATEST.read_text()) if LATEST.exists() and not whole else {}
     stored = {**before, **figures, "at": time.time(), "one_run": whole}
     LATEST.write_text(json.dumps(stored, indent=2) + "\n")
+    history.keep({**figures, "at": stored["at"], "one_run": whole})
+
+
+def show_history() -> None:
+    """Print the main figures of the last runs."""
+    table = Table(
+        "run", "commit", *(label for _, label in history.COLUMNS), title=str(history.path())
+    )
+    for row in history.rows():
+        table.add_row(*row)
+    Console().print(table)
 
 
 def write_docs() -> None:
@@ -187,12 +215,14 @@ def write_docs() -> None:
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
     day = time.strftime("%Y-%m-%d", time.gmtime(figures["at"]))
+    minutes = sum(figures["seconds"].values()) / 60
     lines = [
         "| measured | figure | beside |",
         "|---|---|---|",
         *(f"| {' | '.join(row)} |" for row in rows_of(figures)),
         "",
-        f"Measured on {day}, {figures['machine']}.",
+        f"Measured on {day}, {figures['machine']}, in {minutes:.0f} minutes.",
+        *(f"Noisy: {sentence}." for sentence in noise.noisy(figures["noise"])),
     ]
     DOCS.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
 

@@ -76,12 +76,13 @@ def our_side(server: BenchServer) -> Side:
     return Side("bench.ours", environment_of(settings), load, done)
 
 
-def plain_side(server: BenchServer, *, tuned: bool = False) -> Side:
+def plain_side(server: BenchServer, *, tuned: bool = False, results: bool = False) -> Side:
     """Return plain Celery's side; with `tuned`, tuned by `engine/affinity.py`."""
-    app = plain.make(server.url)
+    app = plain.make(server.url, results=results)
     is_idle = plain.idle_check(server.client)
     load = lambda chains: plain.submit(app, chains)  # noqa: E731 - one line, as on our side
-    environment = {plain.BROKER: server.url} | ({plain.TUNED: "1"} if tuned else {})
+    options = {plain.TUNED: tuned, plain.RESULTS: results}
+    environment = {plain.BROKER: server.url} | {name: "1" for name, on in options.items() if on}
     return Side("bench.plain", environment, load, lambda _: is_idle())
 
 

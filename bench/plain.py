@@ -8,18 +8,24 @@ from collections.abc import Callable
 from celery import Celery, chain
 from redis import Redis
 
+from bench.bodies import FOLDER
 from bench.machine import EFFECTS
-from bench.marks import FOLDER, MARKS
+from bench.marks import MARKS
 from interlock.workers.engine.affinity import Affinity, tune_when_ready
 
 BROKER = "BENCH_BROKER"
 TUNED = "BENCH_TUNED"
+RESULTS = "BENCH_RESULTS"
 
 
-def make(broker: str) -> Celery:
-    """Return an app with one empty task. All other settings are Celery's defaults."""
+def make(broker: str, *, results: bool = False) -> Celery:
+    """Return an app with one empty task. All other settings are Celery's defaults.
+
+    With `results` the state of each task is kept in the broker's server, as its result.
+    """
     celery_app = Celery("plain", broker=broker, set_as_current=False)
-    celery_app.conf.update(task_acks_late=True, task_ignore_result=True, task_serializer="json")
+    celery_app.conf.update(task_acks_late=True, task_serializer="json")
+    celery_app.conf.update({"result_backend": broker} if results else {"task_ignore_result": True})
 
     def empty() -> None:
         MARKS.body()
@@ -53,7 +59,7 @@ def idle_check(client: Redis) -> Callable[[], bool]:
     return is_idle
 
 
-app = make(os.environ.get(BROKER, ""))
+app = make(os.environ.get(BROKER, ""), results=RESULTS in os.environ)
 if FOLDER in os.environ:
     MARKS.listen()
 if TUNED in os.environ:

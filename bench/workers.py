@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.marks import FOLDER, BodyTotals, ready_in, totals_in
+from bench.bodies import FOLDER, BodyTotals, ready_in, totals_in
 from interlock.workers.processes.bound_process import end_bound, start_bound
 
 READY_S = 60.0
@@ -20,33 +20,21 @@ STOP_S = 20.0
 PROFILE = "BENCH_PROFILE"
 
 
-class WorkerProcesses:
-    """Several worker processes of one app. They end with the block, or with this process."""
+class Processes:
+    """Worker processes, one of each command. They end with the block, or with this process."""
 
     def __init__(
-        self,
-        app: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        *,
-        processes: int,
-        pool: str,
-        concurrency: int = 1,
+        self, commands: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str]
     ) -> None:
-        self.app, self.folder, self.processes = app, folder, processes
-        self.command = [
-            *(sys.executable, "-m", "celery", "-A", app, "worker", "-P", pool),
-            *("-c", str(concurrency), "--loglevel=WARNING", "--without-mingle", "--without-gossip"),
-        ]
+        self.commands, self.folder = commands, folder
         self.environment = {**os.environ, **environment, FOLDER: str(folder)}
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        for number in range(self.processes):
+        for number, command in enumerate(self.commands):
             log = self._stack.enter_context((self.folder / f"worker-{number}.log").open("wb"))
-            command = [*self.command, "-n", f"{self.app}{number}@%h"]
             process = start_bound(
                 command,
                 folder=Path.cwd(),
@@ -82,9 +70,30 @@ class WorkerProcesses:
 
     def _wait(self) -> None:
         until = time.monotonic() + READY_S
-        while ready_in(self.folder) < self.processes:
+        while ready_in(self.folder) < len(self.commands):
             ended = any(process.poll() is not None for process in self._processes)
             if ended or time.monotonic() > until:
                 self.stop()
                 raise RuntimeError(f"the workers did not come up; read {self.folder}")
             time.sleep(0.05)
+
+
+class WorkerProcesses(Processes):
+    """Several Celery workers of one app."""
+
+    def __init__(
+        self,
+        app: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        processes: int,
+        pool: str,
+        concurrency: int = 1,
+    ) -> None:
+        command = [
+            *(sys.executable, "-m", "celery", "-A", app, "worker", "-P", pool),
+            *("-c", str(concurrency), "--loglevel=WARNING", "--without-mingle", "--without-gossip"),
+        ]
+        named = [[*command, "-n", f"{app}{number}@%h"] for number in range(processes)]
+        super().__init__(named, folder, environment)
