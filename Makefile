@@ -66,11 +66,12 @@ check: $(DEV) ## Lint, format, types, floors, and documents in step with tables 
 mutants: $(DEV) ## Change each rule of the store's scripts once, and show with which change all tests pass
 	$(BIN)/python -m tests.kernel.store.mutation_round $(SCRIPT)
 
-bench: $(RUN) ## Measure against plain Celery and write bench/latest.json
+bench: $(RUN) ## Measure against Celery, DBOS and PgQueuer, and write bench/latest.json
 	$(BIN)/python -m bench
 
-proof: $(DEV) ## Run the longer proofs
+proof: $(DEV) ## Run the longer proofs, and compare with peers what a kill costs
 	$(BIN)/python -m pytest -m "proof or fuzz" --timeout=3600
+	$(BIN)/python -m tests.comparison
 
 lock: ## Make the locks anew; UPGRADE=--upgrade takes newer versions
 	$(PYTHON) -m venv .lock-venv

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from bench import history, noise
 HERE = Path(__file__).resolve().parent
 LATEST = HERE / "latest.json"
 DOCS = HERE.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 Figures = Mapping[str, Any]
 Row = tuple[str, str, str]
 
@@ -211,9 +210,6 @@ def write_docs() -> None:
     figures = json.loads(LATEST.read_text())
     if not figures["one_run"]:
         raise SystemExit(f"{LATEST.name} holds parts of several runs; run make bench first")
-    text = DOCS.read_text("utf-8")
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
     day = time.strftime("%Y-%m-%d", time.gmtime(figures["at"]))
     minutes = sum(figures["seconds"].values()) / 60
     lines = [
@@ -224,7 +220,15 @@ def write_docs() -> None:
         f"Measured on {day}, {figures['machine']}, in {minutes:.0f} minutes.",
         *(f"Noisy: {sentence}." for sentence in noise.noisy(figures["noise"])),
     ]
-    DOCS.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
+    write_between("figures", lines)
+
+
+def write_between(mark: str, lines: Sequence[str]) -> None:
+    """Write lines between two marks of docs/benchmarks.md."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    head, rest = DOCS.read_text("utf-8").split(begin)
+    tail = rest.split(end)[1]
+    DOCS.write_text("\n".join([head + begin, *lines, end + tail]), "utf-8")
 
 
 def computer() -> str:

@@ -20,8 +20,9 @@ CONTRACT = ("KEYS", "ARGV", "Returns")
 # A block of Lua opens and ends at the ends of lines, and no line has a second statement.
 CROWDED = re.compile(r";|\b(?:then|do|else|repeat)\b\s*\S|\S.*\bend\b|\bfunction\b[^)]*\)\s*\S")
 LUA_TEXT = re.compile(r"'[^']*'|--.*")
-SKIPPED = {".git", ".venv", ".lock-venv", ".interlock", ".mypy_cache", ".ruff_cache", "__pycache__"}
-SKIPPED |= {".pytest_cache", ".hypothesis", ".import_linter_cache", "interlock.egg-info"}
+SKIPPED = {".git", ".venv", ".lock-venv", ".peers-venv", ".interlock", "__pycache__"}
+SKIPPED |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"}
+SKIPPED |= {"interlock.egg-info"}
 TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".lua", ".lock", ".conf", ".acl", ".txt", ""}
 
 
