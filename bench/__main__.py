@@ -10,6 +10,7 @@ from typing import Any
 from bench import (
     calls,
     console,
+    effect,
     figures,
     http,
     jobs,
@@ -30,6 +31,7 @@ PARTS: Mapping[str, Part] = {
     "lifecycles": lifecycles.measure,
     "workflows": workflows.measure,
     "peers": peers.measure,
+    "effect": effect.measure,
     "transitions": kernel_speed.transitions,
     "submits": kernel_speed.submissions,
     "latency": latency.measure,

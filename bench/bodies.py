@@ -18,17 +18,18 @@ FOLDER = "BENCH_MARKS"
 
 @dataclass(frozen=True, slots=True)
 class BodyTotals:
-    """The bodies that all processes ran, and the time of the last one."""
+    """The bodies that all processes ran, the time of the last one, and processor time at work."""
 
     bodies: int
     last_s: float
+    cpu_s: float
 
 
 class Bodies:
     """The counts of one process. The empty steps of all sides call `body` and do nothing else."""
 
     def __init__(self) -> None:
-        self.bodies, self.last_s = 0, 0.0
+        self.bodies, self.last_s, self.started_s = 0, 0.0, 0.0
 
     def body(self) -> None:
         """Count one body."""
@@ -37,11 +38,13 @@ class Bodies:
 
     def ready(self) -> None:
         """Write the file that says that this process is ready for work."""
+        self.started_s = time.process_time()
         (Path(os.environ[FOLDER]) / f"ready-{os.getpid()}").touch()
 
     def ended(self) -> None:
         """Write the counts, at the end of this process."""
-        counts = {"bodies": self.bodies, "last_s": self.last_s}
+        cpu_s = time.process_time() - self.started_s
+        counts = {"bodies": self.bodies, "last_s": self.last_s, "cpu_s": cpu_s}
         (Path(os.environ[FOLDER]) / f"seen-{os.getpid()}.json").write_text(json.dumps(counts))
 
 
@@ -51,7 +54,9 @@ def totals_in(folder: Path) -> BodyTotals:
         json.loads(path.read_text()) for path in folder.glob("seen-*.json")
     ]
     return BodyTotals(
-        sum(int(counts["bodies"]) for counts in found), max(counts["last_s"] for counts in found)
+        sum(int(counts["bodies"]) for counts in found),
+        max(counts["last_s"] for counts in found),
+        sum(counts["cpu_s"] for counts in found),
     )
 
 

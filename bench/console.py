@@ -23,7 +23,7 @@ from interlock.workers.runs.client import Runs
 
 VIEWERS = 50
 PERIOD_S = 2.0  # a page that is open is renewed so often
-MIXED_S, START_PAGE_S = 150.0, 20.0
+MIXED_S, START_PAGE_S = 90.0, 20.0
 # The records of the systems but threads: backlogs, graphs, agents and runs, and what is in each.
 GROUPS, GROUP_SIZE = 50, 20
 SYSTEMS = ("threads", "tasks", "jobs", "loops", "runs")
@@ -33,7 +33,6 @@ Address = Callable[[], str]
 
 def measure(server: BenchServer) -> dict[str, Any]:
     """Let viewers look at all pages in turns, then all of them at the start page."""
-    server.client.flushall()
     load(server)
     numbers = count(1, 7_919)
     pages: dict[str, Address] = {

@@ -59,6 +59,7 @@ def rows_of(figures: Figures) -> Iterator[Row]:
             )
     parts = {
         "peers": peer_rows,
+        "effect": effect_rows,
         "jobs": job_rows,
         "http": http_rows,
         "console": console_rows,
@@ -78,14 +79,33 @@ def peer_rows(found: Figures) -> Iterator[Row]:
         yield f"five empty steps: {name}", f"{one['per_s']:.0f}/s", beside
 
 
+def effect_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of where an effect's time goes."""
+    worker, server = found["worker_us"], found["server_us"]
+    beside = f"a task of a Celery chain, tuned as ours is, {found['celery_us']:.0f} µs"
+    yield "processor time of an effect, in the worker", f"{worker:.0f} µs", beside
+    trips = f"calls of the store, {found['trips']:.1f} an effect"
+    parts = (
+        (trips, found["trips_us"], worker),
+        ("deciding, keys, plan and codec", found["kernel_us"], worker),
+        ("Celery, kombu, pool and runner", found["rest_us"], worker),
+    )
+    for label, used, whole in parts:
+        yield f"of it: {label}", f"{used:.0f} µs", f"{used / whole:.0%}"
+    beside = f"of a task of a Celery chain {found['celery_server_us']:.0f} µs"
+    yield "processor time of an effect, in the server", f"{server:.0f} µs", beside
+    used = found["scripts_us"]
+    yield "of it: inside of scripts", f"{used:.0f} µs", f"{used / server:.0%}"
+
+
 def job_rows(found: Figures) -> Iterator[Row]:
     """Yield the rows of graphs of jobs."""
-    shapes = {"layers": "10,000 jobs in 100 layers", "chain": "10,000 jobs in one chain"}
+    shapes = {"layers": "jobs in layers of 100", "chain": "jobs in one chain"}
     for shape, label in shapes.items():
         figures = found[shape]
         cost = figures["workers_ms"] + figures["store_ms"]
         yield (
-            f"{label}, one worker process",
+            f"{figures['jobs']:,} {label}, one worker process",
             f"{figures['per_s']:.0f} jobs/s",
             f"{cost:.1f} ms of processor time a job, {figures['growth']:.2f} times that of 1,000",
         )

@@ -53,7 +53,6 @@ def measure(server: BenchServer) -> dict[str, Any]:
     server.client.flushall()
     with serving(server) as (url, _):
         found = _creations(Client(server.settings()), HttpClient(url))
-        server.client.flushall()
         load(server)
         return {"http": found | {"records": RECORDS, "reads_ms": _reads(HttpClient(url))}}
 
@@ -102,8 +101,12 @@ def _creations(direct: Client, http: HttpClient) -> dict[str, Any]:
 
 
 def load(server: BenchServer) -> None:
+    """Leave a million threads in the store, unless another part has left them there."""
     client, dispatch = server.client, server.dispatch()
     keys = dispatch.keys
+    if client.exists(keys.record(f"th-{RECORDS - 1}")):
+        return
+    client.flushall()
     one = Client(server.settings())
     one.submit({"inciting": {"title": "Order 1"}, "hold": True}, machine="thread", id="th-0")
     record = one.show("th-0")

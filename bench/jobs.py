@@ -1,4 +1,4 @@
-"""Measures the cost of a job in graphs of 1,000 and 10,000 jobs, in layers and as one chain.
+"""Measures the cost of a job in small and large graphs of jobs, in layers and as one chain.
 
 They are compared with plain Celery: chains of as many empty tasks as a job has effects. One long
 Celery chain cannot replace a graph: each message carries all later steps, so a step costs more the
@@ -30,7 +30,7 @@ from interlock.workers.client import Client
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.file.file import GraphFile, Step
 
-FEW, MANY = 1_000, 10_000
+FEW = 1_000
 WIDTH, NEEDS = 100, 3
 ALONE, ROUNDS = 600, 3
 LINKS_FEW, LINKS_MANY = 100, 1_000
@@ -74,11 +74,12 @@ class Cost:
 def measure(server: BenchServer) -> dict[str, Any]:
     """Measure both shapes at both sizes, and compare independent jobs with plain Celery."""
     found: dict[str, Any] = {}
-    for shape, needs in SHAPES.items():
+    for shape, (needs, number) in SHAPES.items():
         # Few before and after many, so that other load on the computer affects both sizes.
-        before, many, after = (_graph(server, number, needs) for number in (FEW, MANY, FEW))
+        before, many, after = (_graph(server, size, needs) for size in (FEW, number, FEW))
         few_ms = (before.processor_ms + after.processor_ms) / 2
         found[shape] = {
+            "jobs": number,
             "per_s": round(many.per_s, 1),
             "per_s_of_1000": round((before.per_s + after.per_s) / 2, 1),
             "submits_per_s": round(many.submits_per_s),
@@ -113,7 +114,8 @@ def alone(number: int) -> list[int]:
     return []
 
 
-SHAPES: Mapping[str, Needs] = {"layers": layers, "chain": one_chain}
+# With the number of jobs that is compared with FEW.
+SHAPES: Mapping[str, tuple[Needs, int]] = {"layers": (layers, 10_000), "chain": (one_chain, 3_000)}
 
 
 def _graph(server: BenchServer, number: int, needs: Needs, *, processes: int = 1) -> Cost:

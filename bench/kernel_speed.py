@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any
@@ -29,7 +30,30 @@ OPS = 5
 BARE_SCRIPT = "return {'committed', '2', '0', '', ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class CallCosts:
+    """What a transition takes, and a script with its keys and values that does nothing.
+
+    Medians, in seconds: of the clock, and of this process's processor time.
+    """
+
+    fired_s: float
+    bare_s: float
+    fired_cpu_s: float
+    bare_cpu_s: float
+
+
 def transitions(server: BenchServer) -> dict[str, Any]:
+    """Measure transitions on one connection."""
+    costs = call_costs(server)
+    return {
+        "transitions_per_s": round(1 / costs.fired_s),
+        "bare_evalsha_per_s": round(1 / costs.bare_s),
+        "transition_share_of_bare": round(costs.bare_s / costs.fired_s, 2),
+    }
+
+
+def call_costs(server: BenchServer) -> CallCosts:
     """Fire transitions on one connection, alternating with an empty script with the same keys."""
     server.client.flushall()
     dispatch = server.dispatch()
@@ -42,18 +66,13 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     [answer] = connections.exchange(client, bare) or [None]
     assert answer is not None, "the connection failed"
     assert not isinstance(answer, Exception), answer
-    fired_s, bare_s = [], []
+    took = []
     # Alternately and with medians, so that a busy moment of the computer affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):
         fire = partial(dispatch.lifecycle.fire, record, Trigger.STEPPED, {}, Call(CAUSE))
-        fired_s.append(_timed(fire))
-        bare_s.append(_timed(partial(connections.exchange, client, bare)))
-    fired, bare_call = median(fired_s), median(bare_s)
-    return {
-        "transitions_per_s": round(1 / fired),
-        "bare_evalsha_per_s": round(1 / bare_call),
-        "transition_share_of_bare": round(bare_call / fired, 2),
-    }
+        took.append((*_timed(fire), *_timed(partial(connections.exchange, client, bare))))
+    fired, fired_cpu, bare_call, bare_cpu = map(median, zip(*took, strict=True))
+    return CallCosts(fired, bare_call, fired_cpu, bare_cpu)
 
 
 def submissions(server: BenchServer) -> dict[str, Any]:
@@ -142,10 +161,11 @@ def _commit_of(server: BenchServer) -> tuple[list[str], list[Any]]:
     return commits[-1]
 
 
-def _timed(action: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+def _timed(action: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds of the clock, and of this thread's processor time."""
+    started_s, started_cpu_s = time.perf_counter(), time.thread_time()
     action()
-    return time.perf_counter() - started
+    return time.perf_counter() - started_s, time.thread_time() - started_cpu_s
 
 
 def _each(items: Sequence[Any], action: Callable[[Any], Any]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 from redis import Redis
 
 from bench import plain
+from bench.bodies import BodyTotals
 from bench.machine import CHAIN, EFFECTS, State
 from bench.server import BenchServer, create_records, environment_of
 from bench.workers import WorkerProcesses
@@ -86,10 +87,23 @@ def plain_side(server: BenchServer, *, tuned: bool = False, results: bool = Fals
     return Side("bench.plain", environment, load, lambda _: is_idle())
 
 
-def drain(
-    side: Side, client: Redis, chains: int, *, processes: int, pool: str, concurrency: int = 1
-) -> float:
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """A full queue that was worked off: chains a second, and what the workers have counted."""
+
+    per_s: float
+    totals: BodyTotals
+
+
+def drain(side: Side, client: Redis, chains: int, **workers: Any) -> float:
     """Return chains a second, from when warm workers get a full queue to the last body."""
+    return run_down(side, client, chains, **workers).per_s
+
+
+def run_down(
+    side: Side, client: Redis, chains: int, *, processes: int, pool: str, concurrency: int = 1
+) -> Drained:
+    """Give warm workers a full queue, and wait until it is empty."""
     client.flushall()
     side.load(chains)
     held = list(client.scan_iter(_type="list", count=10_000))
@@ -117,7 +131,7 @@ def drain(
             f"{side.app}: {totals.bodies} bodies, not {wanted}; see {workers.folder}"
         )
     rmtree(workers.folder)
-    return chains / (totals.last_s - started_s)
+    return Drained(chains / (totals.last_s - started_s), totals)
 
 
 def measure(server: BenchServer, *, rounds: int = ROUNDS) -> dict[str, Any]:

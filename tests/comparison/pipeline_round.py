@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from tests.comparison.rounds import HERE, Round, as_user, kill_workers, running, shown
+from tests.comparison.rounds import HERE, Round, as_user, counted, kill_workers, running, shown
 from tests.end_to_end.up import Up
 from tests.fakes.counting_service import CountingService, counting_service
 from tests.waiting import until
@@ -49,8 +49,8 @@ def judged(up: Up, model: CountingService, done: set[str], people: int, *, once:
     lines = json.loads(up.command("history", "d", "--json"))
     joined = next(line["at_ms"] for line in lines if line.get("target") == "join")
     late_s = (joined - max(child["since_ms"] for child in children)) / 1_000
-    asked = ", ".join(f"{count} chunks asked {number}x" for number, count in sorted(times.items()))
-    cut_off = f"; of {people} that were cut off a person said what is so" if once else ""
+    asked = f"of {len(CHUNKS)} chunks {counted(times, 'asked about')}"
+    cut_off = f" ({people} were cut off, and a person said what is so)" if once else ""
     figures = (
         f"{asked}{cut_off}; "
         f"of {BUDGET:,} tokens {spent:,} spent, {lost:,} counted as used by the killed worker, "

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.peers.environment import peers_python, version_of
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.comparison.rounds import HERE, Round, as_user, kill_workers, running
+from tests.comparison.rounds import HERE, Round, as_user, counted, kill_workers, running
 from tests.fakes.bank import Bank, open_bank
 from tests.waiting import until
 
@@ -47,7 +47,7 @@ def interlock() -> Round:
 
         until(ended, what="each is paid, or asks a person", within_s=SETTLED_S)
         done, asked = states()["done"], states()["pay_unclear"]
-        ends = f"{done} of {len(REFUNDS)} done, {asked} ask a person whether it was paid"
+        ends = f"{done} done, {asked} ask a person whether it was paid"
         return Round("Interlock", PROGRAM, f"{shown(bank)}; {ends}", broken(bank, done))
 
 
@@ -108,7 +108,7 @@ def _killed(
         until(lambda: bank.paid.total() >= KILL_AT, what="the bank pays")
     with _worker(second, environment):
         until(lambda: done() == len(REFUNDS), what="all are done", within_s=SETTLED_S)
-        ends = f"{done()} of {len(REFUNDS)} done, nobody is asked"
+        ends = f"{done()} done, nobody is asked"
     return Round(name, PROGRAM, f"{shown(bank)}; {ends}")
 
 
@@ -153,5 +153,6 @@ def _count(folder: Path, statement: str) -> int:
 
 def shown(bank: Bank) -> str:
     """Return what the bank has counted, in a line."""
-    times = Counter(bank.paid[refund] for refund in REFUNDS)
-    return ", ".join(f"{count} refunds paid {number}x" for number, count in sorted(times.items()))
+    return (
+        f"of {len(REFUNDS)} refunds {counted(Counter(bank.paid[one] for one in REFUNDS), 'paid')}"
+    )

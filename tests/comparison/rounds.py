@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,13 @@ class Round:
     program: str
     figures: str
     broken: Sequence[str] = ()
+
+
+def counted(times: Counter[int], what: str) -> str:
+    """Return how many were asked or paid how often, such as `paid once 11, twice 1`."""
+    words = {0: "never", 1: "once", 2: "twice"}
+    each = (f"{words.get(number, f'{number} times')} {times[number]}" for number in sorted(times))
+    return f"{what} {', '.join(each)}"
 
 
 @contextmanager
