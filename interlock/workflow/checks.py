@@ -11,6 +11,7 @@ from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
 from interlock.workflow.concurrency_checks import check_concurrency
 from interlock.workflow.data import Data, as_json, item_type
+from interlock.workflow.hand_checks import check_by_hand
 from interlock.workflow.idle_checks import check_idle
 from interlock.workflow.moments import zone_named
 from interlock.workflow.names import (
@@ -22,6 +23,7 @@ from interlock.workflow.names import (
     targets_from,
     triggers_of_choices,
     unclear_states,
+    ways_of,
 )
 from interlock.workflow.of_data import OfData
 from interlock.workflow.parts import (
@@ -82,6 +84,7 @@ def check(flow: Declared) -> None:
         _state(flow, state)
     check_idle(flow)
     _changes(flow)
+    check_by_hand(flow)
     flow.start = _start(flow)
     _reach(flow)
     try:
@@ -95,6 +98,14 @@ def check(flow: Declared) -> None:
 def as_written(flow: Declared, defect: MachineDefectError) -> Exception:
     """Return the error of a table with the line of the state that it names, or of the ends."""
     text = "; ".join(defect.defects)
+    by_hand = (
+        hand.place
+        for hand in flow.by_hand
+        for row in hand.transitions
+        if f"{row.source}/{row.trigger}" in text
+    )
+    if place := next(by_hand, None):
+        return place.error(f"{flow.name} cannot work: {text}")
     named = (state.place for name, state in flow.states.items() if re.search(rf"\b{name}\b", text))
     return next(named, flow.close).error(f"{flow.name} cannot work: {text}")
 
@@ -240,12 +251,7 @@ def _start(flow: Declared) -> str:
         return flow.start
     if not flow.states:
         raise flow.close.error(f"{flow.name} has no steps: write @{flow.name}.step")
-    entered = {
-        target
-        for name, state in flow.states.items()
-        for target in targets_from(state)
-        if target != name
-    }
+    entered = {target for name, after_it in ways_of(flow).items() for target in after_it - {name}}
     entered |= {flow.budget.over} if flow.budget else set()
     first = [name for name in flow.states if name not in entered]
     if len(first) == 1:
@@ -258,7 +264,7 @@ def _start(flow: Declared) -> str:
 
 def _reach(flow: Declared) -> None:
     """Refuse states that nothing enters, and those from which no end can be reached."""
-    ways = {name: set(targets_from(state)) for name, state in flow.states.items()}
+    ways = ways_of(flow)
     reached = {flow.start, *filter(None, [flow.budget.over if flow.budget else ""])}
     while more := {target for name in reached for target in ways.get(name, ())} - reached:
         reached |= more

@@ -67,6 +67,29 @@ def targets(flow: Declared) -> Iterator[str]:
         yield from targets_from(state)
     if flow.budget and flow.budget.over:
         yield flow.budget.over
+    yield from (str(row.target) for hand in flow.by_hand for row in hand.transitions)
+
+
+def ways_of(flow: Declared) -> dict[str, set[str]]:
+    """Return for each state the states that follow it, also by rows by hand."""
+    ways = {name: set(targets_from(state)) for name, state in flow.states.items()}
+    for row in (row for hand in flow.by_hand for row in hand.transitions):
+        ways.setdefault(str(row.source), set()).add(str(row.target))
+    return ways
+
+
+def calls_of_waits(flow: Declared) -> Iterator[str]:
+    """Yield the calls for which states wait."""
+    waits = (state for state in flow.states.values() if isinstance(state, WaitPart))
+    yield from (call for wait in waits for call in wait.calls)
+
+
+def triggers_of_unclear(flow: Declared) -> Iterator[str]:
+    """Yield the triggers by which a person says what is so of a step that may be done."""
+    steps = (state for state in flow.states.values() if isinstance(state, StepPart))
+    for step in steps:
+        if step.unclear:
+            yield from (f"{step.unclear}_{one}" for one in (*step.targets, "again"))
 
 
 def targets_from(state: State) -> Iterator[str]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from enum import StrEnum
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from interlock.kernel.table import Transition
 from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data
 from interlock.workflow.place import SourceLine
@@ -110,6 +112,24 @@ class EachPart:
     early: str  # the state that follows as soon as one child is lost; '' waits for all
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandRows:
+    """Rows that the author has written by hand, and the models of what their triggers bring."""
+
+    place: SourceLine
+    transitions: tuple[Transition, ...]
+    payloads: Mapping[str, type[BaseModel]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPart:
+    """A state or a trigger that the author has named in another place than its own."""
+
+    kind: Literal["state", "trigger"]
+    member: StrEnum
+    place: SourceLine
+
+
 State = StepPart | QuestionPart | WaitPart | EachPart
 
 
@@ -143,6 +163,8 @@ class Declared:
     states: dict[str, State] = field(default_factory=dict)
     calls: dict[str, CallPart] = field(default_factory=dict)
     cleanups: dict[str, Cleanup] = field(default_factory=dict)
+    by_hand: list[HandRows] = field(default_factory=list)
+    named: list[NamedPart] = field(default_factory=list)
     ends: dict[str, bool] = field(default_factory=dict)
     ended_at: SourceLine | None = None  # where the definition was closed
 

@@ -46,6 +46,7 @@ from interlock.workflow.changing import (
 )
 from interlock.workflow.data import Change, JsonData, checked
 from interlock.workflow.durations import DAY, as_ms, delay_of, minutes
+from interlock.workflow.hand_rows import rows_by_hand
 from interlock.workflow.names import (
     BEGIN,
     CANCEL,
@@ -109,6 +110,9 @@ class _Table(Ways):
                     is_success=is_success,
                 )
             )
+        for hand in flow.by_hand:
+            self.payloads |= hand.payloads
+        self.rows = [*rows_by_hand(flow), *self.rows]
         used = {str(row.trigger) for row in self.rows}
         return Machine(
             name=flow.name,

@@ -39,16 +39,18 @@ from interlock.workflow.names import (
     OF_EVERY_WORKFLOW,
     after,
     all_in,
+    calls_of_waits,
     ends_of,
     enum_of,
     families_of,
     one_lost,
     targets,
     triggers_of_choices,
+    triggers_of_unclear,
     unclear_states,
 )
 from interlock.workflow.of_data import OfData
-from interlock.workflow.parts import Declared, EachPart, StepPart, WaitPart
+from interlock.workflow.parts import Declared
 
 ANYBODY = by(PERSON, PRODUCER)
 
@@ -127,11 +129,6 @@ class Ways:
     def _triggers(self) -> list[str]:
         flow = self.flow
         named = [*OF_EVERY_WORKFLOW, *map(after, targets(flow)), *self.choices.values()]
-        for state in flow.states.values():
-            if isinstance(state, WaitPart):
-                named += state.calls
-            elif isinstance(state, StepPart) and state.unclear:
-                named += [f"{state.unclear}_{one}" for one in (*state.targets, "again")]
-            elif isinstance(state, EachPart):
-                named += [all_in(state.name), one_lost(state.name)]
-        return [*named, *flow.calls]
+        for name in self.families:
+            named += [all_in(name), one_lost(name)]
+        return [*named, *calls_of_waits(flow), *triggers_of_unclear(flow), *flow.calls]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast, overload
 
 from interlock.kernel.table import PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
+from interlock.workflow.by_hand import ByHand
 from interlock.workflow.checks import check, check_call, item_model
 from interlock.workflow.data import Data
 from interlock.workflow.decorators import (
@@ -21,6 +22,7 @@ from interlock.workflow.decorators import (
     ending_as,
 )
 from interlock.workflow.durations import HOUR, SECOND
+from interlock.workflow.hand_checks import check_named
 from interlock.workflow.idle_checks import check_family
 from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
@@ -50,7 +52,7 @@ R = TypeVar("R", bound=str | Awaitable[str])
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Workflow(WaitingStates[D]):
+class Workflow(WaitingStates[D], ByHand[D]):
     """The definition of one kind of record: its data, its states, and what is done in each.
 
     `name` is what commands, pages and the API call it; `start` is the state that it begins in, by
@@ -334,4 +336,5 @@ class Workflow(WaitingStates[D]):
             raise here().error(f"{self.name} has its ends already ({closed}): say them once")
         self.declared.close_at(here(), ends)
         check(self.declared)
-        _ = self.machine
+        for part in self.declared.named:
+            check_named(self.declared, part, self.machine.transitions)

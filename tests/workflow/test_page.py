@@ -60,6 +60,12 @@ STORIES = {
     "document": Story(
         {"text": "one two\n\nthree"}, "done", data={"summary": "one two three", "skipped": 0}
     ),
+    "claim": Story(
+        {"cents": 10_00},
+        "paid",
+        calls=(("add_note", {"text": "wet"}), ("waive", {})),
+        data={"note": "wet"},
+    ),
     "machine_lease": Story({"machine": "crane"}, "done", calls=(("given_back", {}),)),
 }
 
