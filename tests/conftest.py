@@ -30,8 +30,8 @@ from interlock.kernel.store.format import refuse_another_format
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client
 from interlock.workers.engine import dispatch, store_client
+from interlock.workers.engine.event_loop import EventLoop
 from interlock.workers.engine.refusals import refusals_of
-from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.store_client import open_safe_store
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
@@ -263,11 +263,12 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """
     opened: list[Client] = []
     loops: set[asyncio.AbstractEventLoop] = set()
-    begin = Runner._event_loop
+    begin = EventLoop.started
 
-    def begin_and_keep(runner: Runner) -> asyncio.AbstractEventLoop:
-        loops.add(begin(runner))
-        return begin(runner)
+    def begin_and_keep(running: EventLoop) -> asyncio.AbstractEventLoop:
+        loop = begin(running)
+        loops.add(loop)
+        return loop
 
     def open_and_keep(*args: Any, **options: Any) -> Client:
         opened.append(open_store(*args, **options))
@@ -286,7 +287,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(store_client, "open_store", open_and_keep)
     monkeypatch.setattr(dispatch, "open_safe_store", open_or_share)
-    monkeypatch.setattr(Runner, "_event_loop", begin_and_keep)
+    monkeypatch.setattr(EventLoop, "started", begin_and_keep)
     yield
     for loop in loops:
         loop.call_soon_threadsafe(loop.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import sysconfig
 import traceback
 from pathlib import Path
@@ -48,7 +49,17 @@ def with_own_line(failure: BaseException) -> str:
 
 def _place_in(failure: BaseException) -> tuple[int, str]:
     """Return the last line of the nearest file on the way to an error, and how near that is."""
-    frames = traceback.extract_tb(failure.__traceback__)
+    return _nearest(traceback.extract_tb(failure.__traceback__))
+
+
+def place_of_thread(thread: int) -> str:
+    """Return where a thread is at work in code that is not Interlock's, or ''."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - it is documented
+    nearness, place = _nearest(traceback.extract_stack(frame) if frame else [])
+    return place if nearness >= INSTALLED else ""
+
+
+def _nearest(frames: list[traceback.FrameSummary]) -> tuple[int, str]:
     if not frames:
         return PYTHON, ""
     frame = max(reversed(frames), key=lambda frame: _nearness(frame.filename))

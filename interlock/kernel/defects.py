@@ -213,8 +213,7 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         yield from (f"{stage.state} fails by {trigger}, which is no outcome" for trigger in missing)
         if not stage.outcomes:
             yield f"{stage.state} is active and declares no outcome"
-    if not isinstance(stage, Terminal) and not stage.timers:
-        yield f"{stage.state} has no timer"
+    yield from _unwatched(stage)
     names = Counter(timer.name for timer in stage.timers)
     yield from (f"{stage.state} has {n} timers named {name}" for name, n in names.items() if n > 1)
     yield from _fixed_timers(stage, rows)
@@ -233,6 +232,16 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         )
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
     yield from _unanswered(stage, rows, owed)
+
+
+def _unwatched(stage: Stage) -> Iterator[str]:
+    """Name what a record could wait for unseen. An effect whose attempts are limited ends."""
+    effect = stage.effect if isinstance(stage, Active) else None
+    limited = effect and effect.timeout_ms
+    if not (isinstance(stage, Terminal) or stage.timers or limited):
+        yield f"{stage.state} has no timer, and no effect with a timeout_ms"
+    if effect and effect.kept and limited:
+        yield f"{effect} is kept, so no worker watches its timeout_ms"
 
 
 def _fixed_timers(stage: Stage, rows: Rows) -> Iterator[str]:

@@ -22,6 +22,7 @@ class Effect:
     name: str
     lease_ms: int = 30_000  # how long its holder may be silent
     grace_ms: int = 10_000  # how long a holder may take to stop once its lease has ended
+    timeout_ms: int = 0  # how long an attempt may take, from its claim; 0: as long as it takes
     attempts_max: int = 3  # how often it is claimed before it is exhausted or quarantined
     retry_delay_ms: int = 1_000  # after the first failure; it doubles, up to ten minutes
     exclusive: bool = False  # a record's exclusive effects share something: they run one at a time

@@ -10,15 +10,9 @@ import os
 import signal
 import sys
 from pathlib import Path
-
-from celery.exceptions import Ignore
+from typing import NoReturn
 
 from interlock.workers.config import read_settings
-from interlock.workers.engine.effect_ends import (
-    EffectFailedError,
-    EffectNotOwedError,
-    EffectRetriedError,
-)
 from interlock.workers.engine.isolation import Performed
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.resources import Resources
@@ -29,7 +23,7 @@ from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import handlers
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str]) -> NoReturn:
     """Perform the effect, and write what came of it into the file for the answer."""
     machine_name, name, key, nonce, answer = arguments
     remove_redirects()
@@ -40,19 +34,17 @@ def main(arguments: list[str]) -> None:
     runner = Runner(dispatch, Resources(settings))
     signal.signal(signal.SIGTERM, lambda *_: runner.shut_down())
     machine = dispatch.lifecycle.machine(machine_name)
-    try:
-        performed = Performed(
-            runner.perform(machine, name, handlers()[f"{machine_name}.{name}"], key, nonce=nonce)
-        )
-    except EffectRetriedError as retried:
-        performed = Performed(str(retried.message), type(retried).__name__)
-    except (EffectFailedError, EffectNotOwedError, Ignore) as ended:
-        performed = Performed(str(ended), type(ended).__name__)
-    performed.write(Path(answer))
+    handler = handlers()[f"{machine_name}.{name}"]
+
+    def end(performed: Performed) -> NoReturn:
+        performed.write(Path(answer))
+        sys.stderr.flush()
+        # A library that has a fault often shows it only when it is unloaded, and one hangs.
+        os._exit(0)
+
+    runner.limits.on_hung = lambda _, performed: end(performed)
+    end(Performed.of(lambda: runner.perform(machine, name, handler, key, nonce=nonce)))
 
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-    sys.stderr.flush()
-    # A library that has a fault often shows it only when it is unloaded.
-    os._exit(0)

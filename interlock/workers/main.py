@@ -21,6 +21,7 @@ from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeper import register_sweeps
+from interlock.workers.engine.thread_pool import watch_threads
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.files.private import close_folder
 from interlock.workers.supervision.publishing import publishing_thread
@@ -61,7 +62,8 @@ def assemble(settings: Settings) -> Celery:
     tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)
-    def check(**_: object) -> None:
+    def check(sender: object, **_: object) -> None:
+        watch_threads(sender, runner.limits)
         # A wrong setting or an unsafe store fails the start of the worker, not its first effect.
         try:
             for opener in openers():

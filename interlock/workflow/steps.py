@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from interlock.kernel.blame import PlacedError, blamed
@@ -72,6 +74,7 @@ class _Running:
 
     def run(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
+        work.limit.outcome = partial(self._late, work)
         try:
             arguments = self._begin(work)
             return self._end(before, arguments[0], self.step.function(*arguments))
@@ -80,6 +83,7 @@ class _Running:
 
     async def run_async(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
+        work.limit.outcome = partial(self._late, work)
         try:
             arguments = self._begin(work)
             return self._end(before, arguments[0], await finished(self.step.function, *arguments))
@@ -87,9 +91,8 @@ class _Running:
             return self._failed(failure)
 
     def _begin(self, work: EffectWork) -> tuple[Any, ...]:
-        for begun in work.record.data.get(ONCE, []):
-            if work.results.find(once_key(begun)) is None:
-                unclear(begun)
+        for begun in _unknown(work):
+            unclear(begun)
         return _arguments(work, self.flow, takes_work=self.step.takes_work)
 
     def _end(self, before: JsonData, data: Data, result: Any) -> Outcome:
@@ -120,6 +123,13 @@ class _Running:
         inboxes = fields_merged_by(self.flow.data, Merge.INBOX)
         return {"seen": {name: len(before.get(name, [])) for name in inboxes}} if inboxes else {}
 
+    def _late(self, work: EffectWork, why: str) -> Outcome | None:
+        """Return the outcome of a step that takes too long, if it may have been done."""
+        begun = next(_unknown(work), "")
+        if not (begun or self.step.once):
+            return None
+        return Outcome(LOST, {"code": "unclear", "detail": f"{begun}: {why}" if begun else why})
+
     def _failed(self, failure: BaseException) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
@@ -128,6 +138,13 @@ class _Running:
             raise failure
         why = blamed(failure, otherwise=str(self.step.place))
         return Outcome(LOST, {"code": "unclear", "detail": why})
+
+
+def _unknown(work: EffectWork) -> Iterator[str]:
+    """Yield what a step has begun that may not be done twice, and whose end is not known."""
+    for begun in work.record.data.get(ONCE, []):
+        if work.results.find(once_key(begun)) is None:
+            yield begun
 
 
 def _arguments(work: EffectWork, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ from interlock.workflow.changing import (
     unless_begun,
 )
 from interlock.workflow.data import Change, JsonData, checked
-from interlock.workflow.durations import DAY, as_ms, delay_of, minutes
+from interlock.workflow.durations import DAY, HOUR, as_ms, delay_of, minutes
 from interlock.workflow.hand_rows import rows_by_hand
 from interlock.workflow.names import (
     BEGIN,
@@ -77,6 +77,7 @@ def effect_of(flow: Declared, step: StepPart) -> Effect:
     """Return the effect that runs a step."""
     return Effect(
         step.name,
+        timeout_ms=as_ms(step.timeout),
         attempts_max=step.max_attempts,
         retry_delay_ms=as_ms(step.retry_delay),
         # The steps of a pool are done by workers of their own, so they have queues of their own.
@@ -84,6 +85,11 @@ def effect_of(flow: Declared, step: StepPart) -> Effect:
         pool=step.pool,
         concurrency=step.concurrency or 0,
     )
+
+
+def cleanup_effect(end: str) -> Effect:
+    """Return the effect that cleans up after an end."""
+    return Effect(after_end(end), timeout_ms=as_ms(HOUR))
 
 
 def _as_it_is(data: JsonData, entry: Any, ids: Sequence[str]) -> tuple[JsonData, Bounds]:
@@ -101,7 +107,7 @@ class _Table(Ways):
         for state in (first, *(each for each in flow.states.values() if each is not first)):
             self._stage(state)
         for end, is_success in self.closed.items():
-            cleanup = Effect(after_end(end)) if end in flow.cleanups else None
+            cleanup = cleanup_effect(end) if end in flow.cleanups else None
             self.stages.append(
                 Terminal(
                     self.state[end],
@@ -150,7 +156,6 @@ class _Table(Ways):
         self.stages.append(
             Active(
                 state,
-                (self._timer(TIMEOUT, step.timeout),),
                 effect=effect,
                 outcomes=tuple(outcomes),
                 once=always if step.once else None,
@@ -170,7 +175,6 @@ class _Table(Ways):
             self.payloads[after(target)] = Change
             self._add(step.name, *self._outcome(step, effect, target))
         if unclear is None:
-            self._add(step.name, reenter(self.trigger[TIMEOUT], by(STALLS), abandons=True))
             self._cancel(step.name)
         else:
             self._once(step, effect, unclear)
@@ -192,7 +196,6 @@ class _Table(Ways):
         self._add(
             step.name,
             move(self.trigger[LOST], unclear, by(ORPHANS, effect), update=lost),
-            *self._overdue(step, unclear),
         )
         self._cancel(
             step.name,
@@ -200,14 +203,6 @@ class _Table(Ways):
             refusal=f"{step.name} may be done once and may have begun: wait for its end",
         )
         self._unclear(step)
-
-    def _overdue(self, step: StepPart, unclear: StrEnum) -> list[Row]:
-        """Return the rows of a step that takes too long: it begins again if nothing has begun."""
-        asks = move(self.trigger[TIMEOUT], unclear, by(STALLS))
-        if step.once:
-            return [asks]
-        guard = unless_begun(lambda ask: True)  # noqa: ARG005 - whatever the data are
-        return [reenter(self.trigger[TIMEOUT], by(STALLS), guard=guard, abandons=True), asks]
 
     def _outcome(self, step: StepPart, effect: Effect, target: str) -> list[Row]:
         trigger, actors = self.trigger[after(target)], by(effect)

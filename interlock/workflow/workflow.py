@@ -130,8 +130,8 @@ class Workflow(WaitingStates[D], ByHand[D]):
         """Make a function the step of a state; it returns the state that follows.
 
         The state has the function's name, or `name`. With `once` it is never called again by
-        itself after it has begun: if it fails, or its worker is lost, a person is asked. After
-        `timeout` it starts again. If it raises, it is tried `max_attempts` times, the second time
+        itself after it has begun: if it fails, or its worker is lost, a person is asked. If it
+        raises, or takes longer than `timeout`, it is tried `max_attempts` times, the second time
         after `retry_delay`; then a card asks a person, or the state `on_failure` follows. A `pool`
         of its own keeps a step that waits long for something outside from holding up others. The
         steps of a workflow share a queue of its name, unless `queue` names another. At most

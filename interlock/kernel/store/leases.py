@@ -53,6 +53,7 @@ class Lease:
     record: Record
     interrupts: int
     outcome: Mapping[str, Any] | None = None  # what an earlier attempt has worked out
+    has_hung: bool = False  # an earlier attempt went on when its time was over
 
     @property
     def token_number(self) -> int:
@@ -104,12 +105,15 @@ class Leases:
         names += self.keys.chain(record_id)
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
         args.append(slot)
-        status, token, attempt, pairs, counters, kept = call(self.client, "claim", names, args)
+        reply = call(self.client, "claim", names, args)
+        status, token, attempt, pairs, counters, kept, hung = reply
         if status != b"granted":
             return Refused(status.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
         lease = _lease(key, suffix, effect, token.decode(), int(attempt), record)
-        return replace(lease, outcome=json.loads(kept)) if kept else lease
+        if not (kept or hung):
+            return lease
+        return replace(lease, outcome=json.loads(kept) if kept else None, has_hung=bool(hung))
 
     def adopt(self, key: str, effect: Effect, token: str, *, nonce: str, holder: str) -> Lease:
         """Take a lease over from its holder, which is fenced from then on.

@@ -16,7 +16,8 @@ from interlock.kernel.store.scripts import Client, call, read
 
 RESULTS_MAX = 100
 NAME_LENGTH_MAX = 100
-OUTCOME = "@outcome"  # claim.lua reads it
+# claim.lua reads these.
+OUTCOME, HUNG = "@outcome", "@hung"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class SavedResults:
     def keep(self, lease: Lease, outcome: Any) -> None:
         """Keep the outcome of an effect, for its later attempts. Raises as `save` does."""
         self._save(lease, OUTCOME, codec.encode(outcome, "the outcome"), is_outcome=True)
+
+    def mark_hung(self, lease: Lease) -> None:
+        """Let later attempts know that this one goes on past its time. Raises as `save`."""
+        self._save(lease, HUNG, b"true")
 
     def find(self, lease: Lease, name: str) -> SavedResult | None:
         """Return what an attempt at this effect has saved under a name."""

@@ -28,6 +28,7 @@ from interlock.kernel.store.titles import id_in, names_below
 
 PAGE = 500
 FAILURE_LINES = 100
+WORKER_LOST = "its worker was lost"
 LogLine = tuple[str, Event | Note]  # with its position in the log
 
 
@@ -255,7 +256,7 @@ class Views:
                 if not isinstance(note, Note) or note.kind not in (EFFECT_FAILED, LAPSE):
                     continue
                 if (suffix := note.detail.get("effect")) in waiting[record_id]:
-                    error = note.detail.get("detail") or "its worker was lost"
+                    error = note.detail.get("detail") or WORKER_LOST
                     found[record_id].setdefault(suffix, str(error))
         return found
 

@@ -1,7 +1,8 @@
-"""Tries an effect alone, in a process of its own, after a worker died that was at work on it.
+"""Tries an effect alone, in a process of its own, after an attempt that took its worker with it.
 
-That worker may have died of this effect or of one that ran beside it. In a process of its own an
-effect that kills its process kills nothing else, and this worker sees how the process died.
+A worker that died may have died of this effect or of one that ran beside it; a handler that hangs
+keeps a thread. In a process of its own an effect that kills its process kills nothing else, and
+this worker sees how the process died. One that hangs is killed when its time is over.
 """
 
 from __future__ import annotations
@@ -12,20 +13,30 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from celery.exceptions import Ignore
+
+from interlock.workers.engine.effect_ends import (
+    EffectFailedError,
+    EffectNotOwedError,
+    EffectRetriedError,
+)
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.bound_process import end_bound, has_ended, start_bound
+from interlock.workers.processes.clock import clock
 
 MODULE = "interlock.workers.alone"
 # Each process takes the memory of a worker.
 PROCESSES_MAX = 4
 POLL_S = 0.1
 GRACE_S = 5.0
+START_S = 20.0  # how long a process may take to begin, beside the time of its effect
 SIGNALS_FROM = 128  # the exit code of a process that a signal ended, as a shell gives it
 # What mostly sends these signals.
 CAUSES = {
@@ -48,18 +59,29 @@ class Performed:
     line: str
     error: str = ""
 
+    @classmethod
+    def of(cls, perform: Callable[[], str]) -> Performed:
+        """Perform an effect, and return what came of it."""
+        try:
+            return cls(perform())
+        except EffectRetriedError as retried:
+            return cls(str(retried.message), type(retried).__name__)
+        except (EffectFailedError, EffectNotOwedError, Ignore) as ended:
+            return cls(str(ended), type(ended).__name__)
+
     def write(self, file: Path) -> None:
         """Write it down for the process that waits for it."""
         file.write_text(json.dumps(asdict(self)))
 
 
 def is_suspect(work: EffectWork) -> bool:
-    """Whether a worker died that was at work on this effect, so that it is to be tried alone.
+    """Whether a worker died that was at work on this effect, or a handler of it hung.
 
     Each such loss gave it one attempt more (poll.lua). A quick effect runs no code of others.
     """
     effect = work.effect
-    return work.restartable and not effect.quick and work.entry.attempts_max > effect.attempts_max
+    has_lost = work.lease.has_hung or work.entry.attempts_max > effect.attempts_max
+    return work.restartable and not effect.quick and has_lost
 
 
 class Isolation:
@@ -90,9 +112,12 @@ class Isolation:
                 code = end_bound(process, patience_s=2 * GRACE_S)
             if answer.exists():
                 return Performed(**json.loads(answer.read_bytes()))
+        if work.limit.has_passed:
+            raise work.limit.error
         work.raise_if_stopped()
+        why = "an attempt hung" if work.lease.has_hung else "its worker died"
         raise ProcessDiedError(
-            f"its worker died, so it was tried alone, in a process of its own; {how_it_ended(code)}"
+            f"{why}, so it was tried alone, in a process of its own; {how_it_ended(code)}"
         )
 
     @contextmanager
@@ -122,9 +147,16 @@ def _command(work: EffectWork, answer: Path) -> list[str]:
 
 
 def _wait(process: subprocess.Popen[bytes], work: EffectWork) -> None:
-    """Wait for the end of a process. It gets the orders of its lease itself, and some time then."""
+    """Wait for the end of a process. It gets the orders of its lease itself, and some time then.
+
+    It ends itself when its time is over, unless it hangs in native code.
+    """
+    limit_s = work.limit.ms / 1_000 or inf
+    over_at = clock() + limit_s + START_S
     while not has_ended(process, within_s=POLL_S):
-        if work.giving_back.is_set():
+        if clock() > over_at:
+            work.limit.has_passed = True
+        if work.giving_back.is_set() or work.limit.has_passed:
             return
         if work.stopped.is_set():
             has_ended(process, within_s=work.effect.grace_ms / 2_000)

@@ -6,9 +6,9 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ from interlock.kernel.store.leases import Refused
 from interlock.kernel.table import Active, Mode
 from interlock.workers.config import ms
 from interlock.workers.engine.affinity import Affinity
+from interlock.workers.engine.attempt_limit import TookTooLongError
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.effect_ends import (
     EffectFailedError,
@@ -44,11 +45,13 @@ from interlock.workers.engine.effect_ends import (
     not_claimed,
 )
 from interlock.workers.engine.effect_slots import claim_with_slot, used_slot
+from interlock.workers.engine.event_loop import EventLoop
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.isolation import Isolation, ProcessDiedError, is_suspect
+from interlock.workers.engine.isolation import Isolation, Performed, ProcessDiedError, is_suspect
 from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
+from interlock.workers.engine.time_limits import TimeLimits
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import EffectWork, Handler, InUseError, ObstacleError, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
@@ -61,6 +64,8 @@ log = logging.getLogger(__name__)
 DETAIL_MAX = 2_000
 # An effect that waits for a held name is polled when it is its turn, and after this time anyway.
 HELD_POLL_MS = 60_000
+# What a person is asked is a sentence of its own, and so is what Interlock itself found.
+SENTENCES = (ObstacleError, UnusableResultError, OutcomeKeptError, TookTooLongError)
 
 
 class Runner:
@@ -78,8 +83,8 @@ class Runner:
             lambda: dispatch.leases, lease_s=shortest_s, begin=self.affinity.widen
         )
         self._ending = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
+        self.loop = EventLoop(begin=self.affinity.widen)
+        self.limits = TimeLimits(end=self._end_hung)
         self._working: set[EffectWork] = set()
         self.isolation = Isolation()
 
@@ -189,7 +194,7 @@ class Runner:
             performed = self.isolation.perform(work)
         except CancelledError as end:
             return self._stop(work, end)
-        except (OSError, ProcessDiedError) as failure:
+        except (OSError, ProcessDiedError, TookTooLongError) as failure:
             return self._retry_later(work, failure)
         for error in (EffectFailedError, EffectRetriedError, EffectNotOwedError, Ignore):
             if error.__name__ == performed.error:
@@ -220,18 +225,15 @@ class Runner:
         return self._fire(work, outcome)
 
     def _run(self, work: EffectWork, handler: Handler) -> Outcome | None:
-        if not inspect.iscoroutinefunction(handler):
-            quick = work.machine.effects[work.lease.name].quick
-            with nullcontext() if quick else self.affinity.wide():
-                outcome = handler(work)
-            return self._checked(work, outcome)
-        future = asyncio.run_coroutine_threadsafe(
-            self._cancellable(work, handler(work)), self._event_loop()
-        )
-        result = future.result()
-        if isinstance(result, SystemExit):
-            raise result
-        return self._checked(work, result)
+        outcome: Any
+        with self.limits.limiting(work):
+            if inspect.iscoroutinefunction(handler):
+                outcome = self.loop.run(work, handler(work))
+            else:
+                quick = work.machine.effects[work.lease.name].quick
+                with nullcontext() if quick else self.affinity.wide():
+                    outcome = handler(work)
+        return self._checked(work, outcome)
 
     def _checked(self, work: EffectWork, outcome: Any) -> Outcome | None:
         if outcome is None or isinstance(outcome, Outcome):
@@ -240,19 +242,6 @@ class Runner:
         raise UnusableResultError(
             f"the handler of {task} returned {type(outcome).__name__}, and no Outcome"
         )
-
-    async def _cancellable(
-        self, work: EffectWork, action: Coroutine[Any, Any, Outcome | None]
-    ) -> Outcome | SystemExit | None:
-        task = asyncio.ensure_future(_returned(action))
-        loop = asyncio.get_running_loop()
-
-        def cancel_if_stopped() -> None:
-            if work.stopped.is_set() or work.giving_back.is_set():
-                loop.call_soon_threadsafe(task.cancel)
-
-        work.call_on_order(cancel_if_stopped)
-        return await task
 
     def _fire(self, work: EffectWork, outcome: Outcome) -> str:
         entered, stage = work.record.entered, work.machine.stage(work.record.state)
@@ -301,6 +290,8 @@ class Runner:
             status = work.settle()
         except StoreError as refusal:
             raise EffectRetriedError(f"not settled: {refusal}") from refusal
+        if status == "refused" and work.limit.has_passed:
+            return self._end_late(work)
         if status == "refused":
             assert work.lease.kind is Kind.STATE, "only the effect of the current state is refused"
             nothing = UnusableResultError("the handler ended without an outcome")
@@ -313,7 +304,9 @@ class Runner:
             # The handler cancelled something of its own: that has failed, unless the lease is lost.
             self._retry_later(work, end)
         if work.lost.is_set():
-            raise Ignore("lost to another process")
+            raise Ignore("its lease is over")
+        if work.limit.has_passed:
+            return self._end_late(work)
         if work.stopped.is_set():
             return self._settle(work, "stopped by order")
         try:
@@ -322,8 +315,26 @@ class Runner:
             raise EffectRetriedError(f"not released, its lease will lapse: {refusal}") from refusal
         if status in ("gone", "lost"):
             # The command of a worker that was frozen ends before the worker learns of the loss.
-            raise Ignore("lost to another process")
+            raise Ignore("its lease is over")
         raise EffectRetriedError(f"released at shutdown: {status}")
+
+    def _end_late(self, work: EffectWork) -> str:
+        """End an attempt whose time was over, by the outcome that its handler has for that."""
+        late = work.limit.error
+        try:
+            outcome = work.limit.outcome(str(late))
+        except StoreError as refusal:
+            raise EffectRetriedError(f"given up: {refusal}") from refusal
+        return self._fire(work, outcome) if outcome else self._retry_later(work, late)
+
+    def _end_hung(self, work: EffectWork) -> Performed:
+        """End an attempt whose handler goes on; the next one gets a process that can be killed."""
+        with suppress(KernelError, UnusableResultError):
+            work.results.mark_hung()
+        ended = Performed.of(partial(self._end_late, work))
+        self.heartbeat.drop(work.held)
+        self._working.discard(work)
+        return ended
 
     def _wait_for_others(self, work: EffectWork, refusal: InUseError | HeldError) -> str:
         """Give an effect back until others have freed what it, or its outcome, needs."""
@@ -347,8 +358,7 @@ class Runner:
     def _retry_later(
         self, work: EffectWork, failure: BaseException, *, is_last: bool = False
     ) -> str:
-        # What a person is asked is a sentence of its own, and so is what Interlock itself found.
-        is_sentence = isinstance(failure, ObstacleError | UnusableResultError | OutcomeKeptError)
+        is_sentence = isinstance(failure, SENTENCES)
         failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
         cause = str(failure) if is_sentence else with_own_line(failure)
         detail = storable(cause)[:DETAIL_MAX]
@@ -370,23 +380,3 @@ class Runner:
                 f"tried again in {delay_ms / 1_000:g} s: {detail}"
             ) from failure
         raise EffectFailedError(detail) from failure
-
-    def _event_loop(self) -> asyncio.AbstractEventLoop:
-        # Made at its first use: after the fork, and only if a handler is asynchronous.
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._loop.call_soon(self.affinity.widen)
-                self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
-                threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
-            return self._loop
-
-
-async def _returned(
-    action: Coroutine[Any, Any, Outcome | None],
-) -> Outcome | SystemExit | None:
-    """Return the outcome of an action, or its exit: raised, that would end the loop of all."""
-    try:
-        return await action
-    except SystemExit as end:
-        return end

@@ -25,6 +25,7 @@ from interlock.kernel.store.children import children_counted
 from interlock.kernel.store.commands import Call, NoteDraft, Spender, Warrant
 from interlock.kernel.store.leases import Lease, Order, Shortage
 from interlock.kernel.table import Active
+from interlock.workers.engine.attempt_limit import AttemptLimit
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
@@ -130,6 +131,7 @@ class EffectWork:
         self.held = HeldLease(lease, self.effect.lease_ms, self._receive_order, asked_at=asked_at)
         self.stopped = Flag()
         self.lost = Flag()
+        self.limit = AttemptLimit(self.effect.timeout_ms)
         self.interrupted = Flag()
         self.giving_back = Flag()
         self.handed_over = Flag()  # a supervisor has the lease now, and reports the end

@@ -44,6 +44,13 @@ class WorkResults:
             raise UnusableResultError(str(refusal)) from refusal
         return saved.value
 
+    def mark_hung(self) -> None:
+        """Let later attempts know that this one goes on past its time. Raises as `save`."""
+        try:
+            self._retried(lambda: self._store.mark_hung(self.lease))
+        except InvalidPayloadError as refusal:
+            raise UnusableResultError(str(refusal)) from refusal
+
     def keep(self, outcome: Mapping[str, Any]) -> None:
         """Keep the outcome of the effect. Raises as `save` does."""
         try:

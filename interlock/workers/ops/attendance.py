@@ -13,6 +13,7 @@ from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effe
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import added_systems
 from interlock.workers.engine.sweeper import late_sweeps
+from interlock.workers.ops.hung import hung_attempts
 from interlock.workers.systems import sweeps
 from interlock.workers.terminal.screen import age, counted
 from interlock.workers.threads.canary import late_canary
@@ -41,6 +42,7 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
         *problems_of(dispatch, served, depths),
         *_strangers_to_systems(dispatch, served),
         *(waits_of(dispatch) if served else ()),
+        *hung_attempts(dispatch, served, ANSWER_S),
         late_canary(dispatch),
         dispatch.quota.problem(),
     ]

@@ -71,6 +71,7 @@ IMPORTS = (
     "interlock.workers.engine.log_lines",
     "interlock.workers.engine.redis_transport",
     "interlock.workers.engine.runner",
+    "interlock.workers.engine.thread_pool",
     "interlock.workers.ops.process_metrics",
     "interlock.workers.supervision.publishing",
     "interlock.workers.systems:handlers",

@@ -264,7 +264,7 @@ def test_work_that_stops_because_it_was_lost_is_left_to_its_new_holder(running: 
         work.dispatch.leases.release(work.lease, counted=False)
         raise asyncio.CancelledError
 
-    assert running.perform("one", lose) == "ignored: lost to another process"
+    assert running.perform("one", lose) == "ignored: its lease is over"
 
 
 def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -> None:

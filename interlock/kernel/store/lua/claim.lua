@@ -6,7 +6,8 @@
 --          effect as the message has it, the slot that the caller has for it: the number that the
 --          refusal `slot` gave before the slot was acquired, 'none' if it needs no slot any more,
 --          or ''
--- Returns  {status, token, attempt, {record}, {counters}, outcome that is kept or ''}; status:
+-- Returns  {status, token, attempt, {record}, {counters}, outcome that is kept or '', not '' if an
+--          attempt has hung}; status:
 --          granted, or with a detail in the place of the token: gone | other | quarantined |
 --          paused | held | carried | exhausted | early | busy | newer | slot. `carried`: it has
 --          begun once and may not start again; `slot`: it needs one, with the detail: name of the
@@ -30,7 +31,7 @@ local slot = ARGV[8]
 
 local function refused(status, detail)
   count(metrics, 'unclaimed', name, status)
-  return {status, detail or '', '0', {}, {}, ''}
+  return {status, detail or '', '0', {}, {}, '', ''}
 end
 
 local entry = read_entry(record, suffix)
@@ -75,7 +76,7 @@ if not repeated then
     local number, priority = unpack(redis.call('HMGET', record, 'last_token', 'priority'))
     if slot ~= number then
       wait_for_slot(record, {effects, waits, timers}, id, suffix, entry)
-      return {'slot', table.concat({slots, number, priority, since}, ' '), '0', {}, {}, ''}
+      return {'slot', table.concat({slots, number, priority, since}, ' '), '0', {}, {}, '', ''}
     end
   end
   count(metrics, 'attempt', name, entry.begun == 0 and 'first' or 'again')
@@ -92,6 +93,7 @@ if asked then
   stop_asking(record, waits, timers, id)
 end
 local fields = redis.call('HGETALL', record)
-local outcome = redis.call('HGET', saved, suffix .. ' @outcome') or ''
+local outcome, hung = unpack(redis.call('HMGET', saved, suffix .. ' @outcome', suffix .. ' @hung'))
 local counters = redis.call('HGETALL', chain[1])
-return {'granted', entry.token, tostring(entry.attempts), fields, counters, outcome}
+local kept = {outcome or '', hung or ''}
+return {'granted', entry.token, tostring(entry.attempts), fields, counters, unpack(kept)}

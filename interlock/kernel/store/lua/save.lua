@@ -21,7 +21,9 @@ if not entry or entry.token ~= token or entry.state == 'draining' then
 end
 local field = suffix .. ' ' .. name
 local is_new = redis.call('HEXISTS', saved, field) == 0
-if is_new and not is_outcome and redis.call('HLEN', saved) >= results_max then
+-- What Interlock itself keeps, under a name with @, takes nobody's place.
+local takes_place = is_new and string.sub(name, 1, 1) ~= '@'
+if takes_place and redis.call('HLEN', saved) >= results_max then
   return {'full'}
 end
 redis.call('HSET', saved, field, result)

@@ -23,6 +23,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.record import Record, split_key
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueEffect
+from interlock.kernel.store.views import WORKER_LOST
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each, fire
@@ -123,7 +124,7 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
         else Warrant.exhausted(suffix, int(due.detail))
     )
     code, detail = (
-        ("lost_worker", "the worker was lost while it was at work; what it did so far is unknown")
+        _why_not_again(dispatch, record, suffix)
         if crashed
         else ("exhausted", _why_given_up(dispatch, record, suffix, int(due.detail)))
     )
@@ -135,6 +136,16 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
         return "moved on"
     show_lost(dispatch, due.key, f"{trigger}: {detail}")
     return due.status
+
+
+def _why_not_again(dispatch: Dispatch, record: Record, suffix: str) -> tuple[str, str]:
+    """Say why an effect has ended that may not start again: it failed, or its worker was lost."""
+    failures = dispatch.views.last_failures([record], states=("lapsed",))[record.id]
+    last = failures.get(suffix, WORKER_LOST)
+    if last == WORKER_LOST:
+        unknown = "the worker was lost while it was at work; what it did so far is unknown"
+        return "lost_worker", unknown
+    return "failed", f"it failed while it was at work: {last}"[:DETAIL_MAX]
 
 
 def _why_given_up(dispatch: Dispatch, record: Record, suffix: str, attempts: int) -> str:

@@ -1,0 +1,38 @@
+"""How long one attempt at an effect may take, and what follows if it takes longer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+class TookTooLongError(RuntimeError):
+    """An attempt took longer than its effect allows; the message says how long that is."""
+
+
+class AttemptLimit:
+    """How long one attempt may take, and what follows if it takes longer."""
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+        self.has_passed = False
+        self.place = ""  # where the handler was, if it did not stop
+        # The handler may set these: the Outcome of an attempt that took too long, by the sentence
+        # that says so, in place of a failure; what gives its thread back although it goes on.
+        self.outcome: Callable[[str], Any] = lambda _: None
+        self.detach: Callable[[], bool] = lambda: False
+
+    @property
+    def error(self) -> TookTooLongError:
+        """What an attempt that took too long fails with."""
+        where = f", and does not stop; it is at {self.place}" if self.place else ""
+        return TookTooLongError(f"it took longer than {length_text(self.ms)}{where}")
+
+
+def length_text(ms: int) -> str:
+    """Return a length of time in the largest unit of which it has one: "1.5 h"."""
+    seconds = ms / 1_000
+    unit, size = next((each for each in UNITS if seconds >= each[1]), UNITS[-1])
+    return f"{seconds / size:.3g} {unit}"
