@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -12,19 +13,18 @@ from celery import Celery
 from bench.flow import flow
 from bench.machine import CHAIN, STEP, Trigger
 from bench.marks import MARKS
-from interlock.kernel.effect import CASCADE
 from interlock.kernel.store import scripts
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, effect_queues, make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.effects.cascade import cascade
+from interlock.workers.engine.effects import HANDLERS as COMMON
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.trace_context import start_traces
-from interlock.workers.engine.work import EffectWork, Outcome
+from interlock.workers.engine.work import EffectWork, Handler, Outcome
 
 UNCOUNTED = "BENCH_UNCOUNTED"  # with this variable, the scripts count nothing for metrics
 STEPPED = Outcome(Trigger.STEPPED)
@@ -36,6 +36,19 @@ def step(work: EffectWork) -> Outcome:
     del work
     MARKS.body()
     return STEPPED
+
+
+def handlers() -> Mapping[str, Handler]:
+    """Return what the measured machines do, and the effects that every machine has."""
+    own: Mapping[str, Mapping[str, Handler]] = {
+        CHAIN.name: {STEP.name: step},
+        flow.name: flow.handlers,
+    }
+    return {
+        f"{machine}.{name}": handler
+        for machine, found in own.items()
+        for name, handler in {**COMMON, **found}.items()
+    }
 
 
 def count_nothing() -> None:
@@ -57,9 +70,7 @@ def assemble(settings: Settings) -> Celery:
     celery_app = make_app(settings, (*effect_queues(MACHINES.values()), SWEEPS_QUEUE))
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
     runner = Runner(dispatch, Resources(settings))
-    handlers = {f"{flow.name}.{name}": handler for name, handler in flow.handlers.items()}
-    handlers |= {f"{flow.name}.{CASCADE}": cascade, f"{CHAIN.name}.{STEP}": step}
-    register_effects(celery_app, runner, MACHINES, handlers)
+    register_effects(celery_app, runner, MACHINES, handlers())
     tune_when_ready(runner.affinity)
     MARKS.listen()
     return celery_app
