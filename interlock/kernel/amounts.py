@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from interlock.kernel.errors import InvalidPayloadError
@@ -39,3 +39,12 @@ def check_deltas(deltas: Mapping[str, int]) -> None:
     if bad := [name for name in deltas if not name.isidentifier()]:
         problems = [f"{name!r} is no name: take letters, digits and _" for name in bad]
         raise InvalidPayloadError("the deltas", problems)
+
+
+def summed(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of deltas, by name."""
+    total: dict[str, int] = {}
+    for deltas in each:
+        for name, amount in deltas.items():
+            total[name] = total.get(name, 0) + amount
+    return total

@@ -105,3 +105,14 @@ def merged_deltas(given: Mapping[str, int], decided: Mapping[str, int]) -> Mappi
         problem = f"{', '.join(sorted(twice))} follows from the record's data; leave it out"
         raise InvalidPayloadError("the deltas", [problem])
     return {**given, **{name: n for name, n in decided.items() if n}}
+
+
+def deltas_of(given: Mapping[str, int], decision: Decision) -> list[Mapping[str, int]]:
+    """Return the deltas of each transition of a decision; those of a caller go with the first.
+
+    Raises InvalidPayloadError where the caller counts under a name that follows from the data.
+    """
+    merged_deltas(given, decision.deltas)
+    return [
+        merged_deltas(given if hop is decision.hops[0] else {}, hop.deltas) for hop in decision.hops
+    ]

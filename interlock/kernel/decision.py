@@ -38,6 +38,15 @@ class Decision:
     spawns: Children | None = None  # the kind of children that an effect is to create
     children: tuple[NewChild, ...] = ()  # what each of them is created from
     says: str = ""  # the reason in words, as the row says it
+    own: tuple[Owed, ...] = ()  # those of `owes` that the row itself names
+    # The transitions that it is made of, where rows follow from the data alone: the first is the
+    # one that was asked for. Empty where it is one transition.
+    path: tuple[Decision, ...] = ()
+
+    @property
+    def hops(self) -> tuple[Decision, ...]:
+        """Each transition that is committed, in order."""
+        return self.path or (self,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()
     yield from _carries(stages, rows)
     yield from _asked_anew(stages, rows)
     yield from _abandoned(stages, rows)
+    yield from _following(rows)
     yield from _cells(rows)
 
 
@@ -342,6 +343,18 @@ def _abandoned(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
                 yield f"{cell} is fired by a timer while an effect is at work, and asks nobody"
             if row.mode is Mode.EXTERNAL and stage.once:
                 yield f"{cell} is fired by a timer and begins an effect again that is done once"
+
+
+def _following(rows: Rows) -> Iterator[str]:
+    """Name each row that cannot follow from the data of its record alone."""
+    for row in (row for row in rows if row.follows):
+        cell = f"{row.source}/{row.trigger} follows from the data alone"
+        if row.mode in (Mode.INTERNAL, Mode.CARRY):
+            yield f"{cell} and enters no state anew"
+        if row.reads:
+            yield f"{cell} and reads facts of other records"
+        if not set(row.by) - set(ACTORS):
+            yield f"{cell}, and no effect may fire it where they do not decide it"
 
 
 def _cells(rows: Rows) -> Iterator[str]:

@@ -43,6 +43,7 @@ def _row(row: Transition) -> str:
     notes = [f"ours: {row.ours}"] if row.ours else []
     why = f": {row.guarded}" if row.guarded else ""
     notes += [f"asks a guard{why}"] if row.guard else []
+    notes += ["may follow from the data alone"] if row.follows else []
     notes += [f"owes {row.effect.name}"] if row.effect else []
     notes += [str(row.mode)] if row.mode is not Mode.LEAVE else []
     cells = (row.source, row.trigger, row.target, ", ".join(row.by), "; ".join(notes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from interlock.kernel.amounts import check_deltas
 from interlock.kernel.checks import (
@@ -12,6 +11,7 @@ from interlock.kernel.checks import (
     check_created,
     check_kept_effects,
     check_op_id,
+    deltas_of,
     merged_deltas,
     obstacle,
     unauthorised,
@@ -33,6 +33,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import NO_FACTS, Cause
 from interlock.kernel.families import check_children, reporting_loss
+from interlock.kernel.following import created, with_followers
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, Version, record_id
 from interlock.kernel.store import codec
@@ -47,6 +48,7 @@ from interlock.kernel.store.commands import (
     Warrant,
     entitled,
     facts_read,
+    policy_facts,
 )
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.redis import Store
@@ -96,13 +98,15 @@ class Lifecycle:
         countdown: str = "",
         bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
+        begins: bool = False,
     ) -> Fired:
         """Create a record. A repeat with the same payload changes nothing.
 
         Raises IdTakenError where the id exists with another payload. A child joins a `countdown`
         of its parent (<name>:<generation>). `bounds` are what the record and all below it may use;
         without them the data of a root decide. `initial_lease` leases the first effect of the
-        record in the same step.
+        record in the same step. If it `begins`, the first trigger of its machine is fired in that
+        step too, where it needs nothing of other records: else its version is 1.
         """
         machine = self.machine(machine_name)
         machine.check_id(new_id, is_child=bool(countdown))
@@ -119,7 +123,8 @@ class Lifecycle:
             priority=priority,
             counted=countdown,
         )
-        decision = machine.decide_creation(record)
+        decision = created(machine, machine.decide_creation(record), begins=begins)
+        check_children(self.machines, decision)
         check_kept_effects(decision, initial_lease)
         answer = self.store.create(
             machine,
@@ -134,8 +139,8 @@ class Lifecycle:
         )
         check_created(new_id, answer)
         replayed = answer.status != "created"
-        created = replace(decision.after, parent_machine=answer.detail)
-        return Fired(answer.version, None if replayed else created, replayed, answer.owed)
+        after = replace(decision.after, parent_machine=answer.detail)
+        return Fired(answer.version, None if replayed else after, replayed, answer.owed)
 
     def fire(
         self,
@@ -183,6 +188,7 @@ class Lifecycle:
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
+            decision = with_followers(self.machine(record.machine), decision)
             check_children(self.machines, decision)
             decision = reporting_loss(self.machines, decision, call.cause)
             check_kept_effects(decision, initial_lease)
@@ -193,7 +199,7 @@ class Lifecycle:
                 digest=digest,
                 warrant=call.warrant,
                 cause=call.cause,
-                deltas=merged_deltas(call.deltas, decision.deltas),
+                deltas=deltas_of(call.deltas, decision),
                 render=self.render,
                 initial_lease=initial_lease,
             )
@@ -311,8 +317,7 @@ class Lifecycle:
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read the facts of other records that guards of this record's machine may use."""
-        found = self.store.load(record.id, reads=ids).facts if ids else NO_FACTS
-        return {name: _policy_fact(fact) for name, fact in found.items()}
+        return policy_facts(self.store.load(record.id, reads=ids).facts if ids else NO_FACTS)
 
     def _known(self, record: Record) -> Machine:
         machine = self.machine(record.machine)
@@ -354,8 +359,7 @@ class Lifecycle:
         reads = facts_read(self.machine(loaded.record.machine), loaded.record, trigger)
         if reads:
             loaded = self.store.load(target, op_id, reads)
-        seen = {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
-        return loaded.record, loaded.op_outcome, seen
+        return loaded.record, loaded.op_outcome, policy_facts(loaded.facts)
 
     def _replayed(
         self, known: str, call: Call, trigger: str, payload: Data, record: Record
@@ -387,9 +391,3 @@ class Lifecycle:
 
 def _digest(trigger: str, payload: Data) -> str:
     return codec.digest(trigger, codec.encode(payload, "the payload"))
-
-
-def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what guards may read of another record: its version, state and policy."""
-    data = fact["data"]
-    return {"version": fact["version"], "state": fact["state"], "policy": data.get("policy")}

@@ -143,9 +143,8 @@ class Machine:
 
     def first_data(self, payload: Data) -> Data:
         """Check what a record is created from, and return its data."""
-        return as_data(
-            self.name, "initial_data", called(self.name, "initial_data", self.initial_data, payload)
-        )
+        found = called(self.name, "initial_data", self.initial_data, payload)
+        return as_data(self.name, "initial_data", found)
 
     @cached_property
     def triggers(self) -> tuple[str, ...]:
@@ -215,6 +214,11 @@ class Machine:
             cell = (str(row.source), str(row.trigger))
             cells[cell] = (*cells.get(cell, ()), row)
         return cells
+
+    @cached_property
+    def followers(self) -> tuple[Transition, ...]:
+        """The rows that may follow from a record's data alone, in the order of the table."""
+        return tuple(row for row in self.transitions if row.follows)
 
     def stage(self, state: str) -> Stage:
         """Return the stage of this state."""
@@ -319,7 +323,7 @@ class Machine:
         version = Version(record.version + 1)
         mode = row.mode
         stays = mode is Mode.INTERNAL
-        owes = row.owes()
+        owes = own = row.owes()
         if row.asks_anew:
             owes += asked(entered, data)
         elif not stays:
@@ -360,16 +364,15 @@ class Machine:
             deltas=self._deltas(record.data, data),
             spawns=kind,
             children=children,
+            own=own,
         )
 
     def _titled(self, data: Data) -> str:
         return called(self.name, "the title", lambda: as_title(self.title(data)))
 
     def _due(self, timers: Iterable[Timer], stage: Stage, data: Data) -> tuple[TimerDue, ...]:
-        found = [
-            called(self.name, f"the timer {each.name} of {stage.state}", each.due, data)
-            for each in timers
-        ]
+        names = ((each, f"the timer {each.name} of {stage.state}") for each in timers)
+        found = (called(self.name, name, each.due, data) for each, name in names)
         return tuple(due for due in found if due is not None)
 
     def _spawned(

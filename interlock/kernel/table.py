@@ -281,6 +281,9 @@ class Transition:
     reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
     says: str = ""  # why it moved a record; if empty, what the machine says of its trigger
+    # The payload with which the row is fired in the commit that enters its state, without the
+    # effect that would fire it; None where the data do not decide that.
+    follows: Callable[[Data], Data | None] | None = None
 
     def said(self, says: Mapping[str, str], payload: Data, left_over: str) -> str:
         """Return why it moved a record, and what an end leaves undone.
@@ -330,6 +333,7 @@ class RowFields(TypedDict, total=False):
     reason: TransitionReason
     reason_by_hand: TransitionReason
     says: str
+    follows: Callable[[Data], Data | None]
 
 
 def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:

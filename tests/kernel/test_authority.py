@@ -16,7 +16,6 @@ from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store.commands import Call, Limits, Warrant
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.leases import Lease, Leases
 from interlock.kernel.store.redis import Store
 
 PERSONAL = {"producer", "person", "cascade"}
@@ -78,13 +77,13 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
 
 
-def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
-    """Return a job that waits for its approval."""
-    worker = {"phases": [{"worker": {"command": "true"}}], "auto_approve": auto_approve}
-    lifecycle.create("job", "g/j", worker, Cause("test"))
+def reviewed(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
+    """Return a job whose reviewer has passed it on."""
+    command = {"command": "true"}
+    job = {"phases": [{"worker": command}], "review": command, "auto_approve": auto_approve}
+    lifecycle.create("job", "g/j", job, Cause("test"))
     for by, trigger, payload in (
         ("producer", "activate", {}),
-        ("scheduling", "dependencies_met", {"tally": {}}),
         ("scheduling", "scheduled", {}),
         ("worker", "agent_completed", {}),
         ("scheduling", "step", {}),
@@ -94,40 +93,30 @@ def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
     return lifecycle.store.load("g/j").record
 
 
-def test_auto_approval_is_fired_by_its_effect_and_by_no_other(
-    client: redis.Redis, prefix: str, lifecycle: Lifecycle
+def test_a_job_that_wants_no_sign_off_is_approved_in_the_commit_of_its_review(
+    lifecycle: Lifecycle,
 ) -> None:
-    record = awaiting_approval(lifecycle, auto_approve=True)
-    leases, effects = Leases(client, Keys(prefix), Limits()), MACHINES["job"].effects
-    tokens: dict[str, Warrant] = {}
-    for entry in record.entries:
-        lease = leases.claim(
-            entry.key("g/j"), effects[entry.name], nonce="n", holder="test", schema=record.schema
-        )
-        if isinstance(lease, Lease):
-            tokens[entry.name] = Warrant.token(lease.suffix, lease.token)
-    mine = tokens.pop("approval")
-    assert tokens, "it is owed other effects, too"
+    record = reviewed(lifecycle, auto_approve=True)
 
-    for warrant in (*tokens.values(), Warrant.component("scheduling"), Warrant.component("worker")):
+    assert (record.state, record.data["end"]["by"]) == ("success", "approval")
+
+
+def test_only_a_person_approves_a_job_that_wants_a_sign_off(lifecycle: Lifecycle) -> None:
+    record = reviewed(lifecycle, auto_approve=False)
+    assert record.state == "approval_required"
+    assert "approval" not in {entry.name for entry in record.entries}
+
+    for by in ("scheduling", "worker"):
         with pytest.raises(GuardRefusedError, match="approval or person may fire it"):
-            lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=warrant))
+            lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=Warrant.component(by)))
     for actor in ("producer", "person"):
         with pytest.raises(GuardRefusedError, match="must say what was seen"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause(actor)))
-    approved = lifecycle.fire("g/j", "approve", {"by": "approval"}, Call(Cause("x"), "1", mine))
+    seen = Warrant.person(record.entered)
+    approved = lifecycle.fire("g/j", "approve", {}, Call(Cause("ann"), "1", seen))
+
     assert approved.record is not None
     assert approved.record.state == "success"
-
-
-def test_a_job_that_needs_a_sign_off_owes_no_approval_effect(
-    lifecycle: Lifecycle,
-) -> None:
-    record = awaiting_approval(lifecycle, auto_approve=False)
-    assert "approval" not in {entry.name for entry in record.entries}
-    seen = Warrant.person(record.entered)
-
-    assert lifecycle.fire("g/j", "approve", {}, Call(Cause("ann"), "1", seen)).version == 8
 
 
 def test_a_component_fires_without_a_lease_where_a_row_names_it(

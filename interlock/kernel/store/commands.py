@@ -173,6 +173,18 @@ def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId
     return (*ancestors(record.id), *machine.fact_sources(record))
 
 
+def policy_facts(read: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what guards may read of other records: the version, state and policy of each."""
+    return {
+        name: {
+            "version": fact["version"],
+            "state": fact["state"],
+            "policy": fact["data"].get("policy"),
+        }
+        for name, fact in read.items()
+    }
+
+
 def entitled(record: Record, warrant: Warrant) -> bool:
     """Whether a warrant is good in a record as it was read. The commit script tests it again."""
     match warrant.kind:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from interlock.kernel.amounts import summed
 from interlock.kernel.decision import Decision
 from interlock.kernel.effect import NOTIFICATION, Kind
 from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.event import Cause, Event
+from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
+from interlock.kernel.record import Record, RecordId, parent_of, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.children import children_plan
 from interlock.kernel.store.commands import (
@@ -38,11 +39,12 @@ from interlock.kernel.store.commands import (
     timers_plan,
     without_leased,
 )
+from interlock.kernel.store.decided import commit_keys, create_keys, hops_plan, records_above
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, layout_of
 from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.store.titles import retitle_plan, title_plan
-from interlock.kernel.table import CREATED, UNBOUND, Bounds, Owed
+from interlock.kernel.table import UNBOUND, Bounds, Owed
 
 
 class Store:
@@ -83,10 +85,12 @@ class Store:
         initial_lease: InitialLease | None = None,
     ) -> Answer:
         """Create a record. `countdown` is the one of its parent that it joins."""
-        record, keys = decision.after, self.keys
-        data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
-        parent = parent_of(record.id) if countdown else None
-        partition = partition_of(record.id)
+        record = decision.after
+        above = records_above(machine, record, countdown)
+        owed = effect_messages(record, nonce, decision.owes)
+        named = create_keys(self.keys, machine, decision, countdown)
+        named["above_keys"] = [*map(self.keys.record, above)]
+        named["message_queues"], messages = rendered_messages(owed, render)
         plan: dict[str, Any] = {
             "id": record.id,
             "state": record.state,
@@ -94,44 +98,23 @@ class Store:
             "priority": record.priority,
             "digest": digest,
             "nonce": nonce,
+            "countdown": countdown,
             **title_plan(record),
             "waits": decision.waits,
+            "spawns": any(owed.kind is Kind.SPAWN for owed in decision.owes),
+            "needs_parent": bool(above) and machine.placement.needs_parent,
+            "above": [part for pair in above.items() for part in pair],
             "timers": timers_plan(decision.timers),
-            **owes_plan(machine, record.state, decision.owes),
+            "messages": messages,
             "poll_ms": self.limits.poll_ms,
+            **hops_plan(machine, decision, cause, nonce, ({},) * len(decision.hops)),
+            **owes_plan(machine, record.state, decision.owes),
         }
-        plan |= {"countdown": countdown} if parent else {}
-        plan |= bounds_plan(bounds)
-        plan |= shares_plan(decision.shares)
+        plan |= bounds_plan(bounds) | machine_plan(machine) | shares_plan(decision.shares)
         plan |= lease_plan(initial_lease, machine, record.state, decision.owes)
-        prefix = machine.placement.id_prefix
-        above = {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
-        plan["above"] = [{"id": each, "machine": kind} for each, kind in above.items()]
-        needs_parent = bool(above) and machine.placement.needs_parent
-        plan |= machine_plan(machine) | ({"needs_parent": True} if needs_parent else {})
-        event = self._event(machine, decision, cause, nonce, data, {})
-        owed = effect_messages(record, nonce, decision.owes)
-        queues, messages = rendered_messages(owed, render)
-        names = [
-            keys.record(record.id),
-            keys.counters(record.id),
-            keys.log(record.id),
-            keys.tombstone(record.id),
-            keys.effects(partition),
-            keys.timers(partition),
-            keys.waits(partition),
-            keys.state_index(record.id, machine.name, record.state),
-            *keys.list_indexes(partition, machine.name),
-            keys.metrics(partition),
-            keys.feed(partition),
-        ]
-        if parent:
-            names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
-        names += [*self._shares_keys(decision), *map(keys.record, above)]
-        names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
-        names += queues
-        args = [packed(plan), data, event, *messages]
-        status, version, at_ms, *parent_machine = call(self.client, "create", names, args)
+        plan |= children_plan(decision)
+        reply = call(self.client, "create", *layout_of("create").arranged(named, plan))
+        status, version, at_ms, *parent_machine = reply
         if status in (b"held", b"below"):
             return Answer(status.decode(), detail=version.decode())
         publish: tuple[EffectMessage, ...] = ()
@@ -149,17 +132,19 @@ class Store:
         digest: str,
         warrant: Warrant,
         cause: Cause,
-        deltas: Mapping[str, int],
+        deltas: Sequence[Mapping[str, int]],
         render: Render,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `initial_lease` leases the effect of the entered state."""
+        """Commit a decision, or nothing. `initial_lease` leases the effect of the entered state.
+
+        `deltas` are those of each of its transitions.
+        """
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
-        data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         counted = self._counted(decision, nonce)
         owed = effect_messages(after, nonce, decision.owes)
-        named, messages_due = self._commit_keys(machine, decision), owed
+        named, messages_due = commit_keys(keys, machine, decision), owed
         if counted:
             parent, joined, message = counted
             members, tally = keys.members(parent, joined), keys.tally(parent, joined)
@@ -175,8 +160,7 @@ class Store:
             "mode": str(decision.mode),
             "trigger": decision.trigger,
             "state": after.state,
-            "data": b"" if after.data is before.data else data,
-            "event": self._event(machine, decision, cause, op_id, data, deltas),
+            **hops_plan(machine, decision, cause, op_id, deltas),
             "ends": decision.ends,
             "root": not after.counted,
             "waits": decision.waits,
@@ -190,7 +174,7 @@ class Store:
             "spawns": any(owed.kind is Kind.SPAWN for owed in decision.owes),
             "timers": timers_plan(decision.timers),
             "fact_versions": [fact["version"] for fact in decision.facts.values()],
-            "deltas": dict(deltas),
+            "deltas": summed(deltas),
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
@@ -199,6 +183,7 @@ class Store:
         plan |= bounds_plan(decision.bounds) | retitle_plan(before, after) | machine_plan(machine)
         plan |= shares_plan(decision.shares) | children_plan(decision)
         plan |= lease_plan(initial_lease, machine, after.state, decision.owes)
+        plan |= {"data": b""} if after.data is before.data else {}
         reply = call(self.client, "commit", *layout_of("commit").arranged(named, plan))
         status, version, at_ms, paused, advance, *notified = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
@@ -321,68 +306,3 @@ class Store:
         machine = record.parent_machine or record.machine
         message = advance_message(parent, machine, record.counted, nonce, record.priority)
         return parent, record.counted, message
-
-    def _shares_keys(self, decision: Decision) -> list[str]:
-        shares, record_id, keys = decision.shares, decision.after.id, self.keys
-        if shares is None:
-            return []
-        left = keys.queue(record_id, shares.left_queue)
-        entered = keys.queue(record_id, shares.entered_queue)
-        held = [keys.holds(record_id), keys.hold_queue(record_id)]
-        return [*held, left, entered, keys.queues(record_id)]
-
-    def _commit_keys(self, machine: Machine, decision: Decision) -> dict[str, Any]:
-        before, after, keys = decision.before, decision.after, self.keys
-        partition, is_logged = partition_of(after.id), machine.bookkeeping.in_family_log
-        countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
-        return {
-            "record": keys.record(after.id),
-            "log": keys.log(after.id),
-            "ops": keys.ops(after.id),
-            "op_times": keys.op_times(after.id),
-            "effects": keys.effects(partition),
-            "timers": keys.timers(partition),
-            "waits": keys.waits(partition),
-            "old_state_index": keys.state_index(after.id, machine.name, before.state),
-            "new_state_index": keys.state_index(after.id, machine.name, after.state),
-            "ended_index": keys.ended(partition),
-            "search_index": keys.search_index(partition),
-            "metrics": keys.metrics(partition),
-            "feed": keys.feed(partition),
-            "spawn_members": keys.members(after.id, f"{countdown}:{after.version}"),
-            "saved": keys.saved(after.id),
-            "chain": keys.chain(after.id),
-            "fact_records": [*map(keys.record, decision.facts)],
-            "subscribers": [keys.subscribers(after.id)] if decision.ends else [],
-            "shared_keys": self._shares_keys(decision),
-            "family_log": [keys.family_log(after.id)] if is_logged else [],
-        }
-
-    def _event(
-        self,
-        machine: Machine,
-        decision: Decision,
-        cause: Cause,
-        op_id: str,
-        data: bytes,
-        deltas: Mapping[str, int],
-    ) -> bytes:
-        creates = decision.trigger == CREATED
-        return codec.event_bytes(
-            Event(
-                record_id=decision.after.id,
-                version=decision.after.version,
-                trigger=decision.trigger,
-                source="" if creates else decision.before.state,
-                target=decision.after.state,
-                payload=decision.payload,
-                cause=cause,
-                facts=decision.facts,
-                explanation=decision.explanation,
-                table=machine.digest,
-                data_hash=codec.digest(data),
-                op_id=op_id,
-                deltas=deltas,
-                says=decision.says,
-            )
-        )

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
+    CallError,
     KernelError,
     StoreDeniedError,
     StoreError,
@@ -280,8 +281,13 @@ class Dispatch:
         countdown: str = "",
         bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
+        begins: bool = False,
     ) -> Fired:
-        """Create a record and publish its effects."""
+        """Create a record and publish its effects. If it `begins`, fire its first trigger as well.
+
+        What is fired a second time, or is refused, changes nothing: a timer, a person or an earlier
+        call may have begun the record already, or even ended it.
+        """
         call = carried(call, self.settings)
         fired = self.lifecycle.create(
             machine,
@@ -292,8 +298,13 @@ class Dispatch:
             countdown=countdown,
             bounds=bounds,
             initial_lease=initial_lease,
+            begins=begins,
         )
         self.publish(fired.owed)
+        first = self.lifecycle.machine(machine).first_trigger
+        if begins and first and fired.version == 1:
+            with suppress(CallError):
+                self.fire(new_id, first, {}, Call(call.cause, f"begin:{new_id}"))
         return fired
 
     def fire(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
@@ -32,10 +30,7 @@ def submit_record(
     check_submission(payload, new_id, priority)
     if not is_admitted:
         dispatch.quota.admit([new_id])
-    fired = dispatch.create(machine, new_id, payload, Call(cause), priority=priority)
-    begins = dispatch.lifecycle.machine(machine).first_trigger
-    if begins and not payload.get("hold") and fired.version:
-        # After a repeated submission it was fired already, and the record may even be pruned.
-        with suppress(CallError):
-            dispatch.fire(new_id, begins, {}, Call(cause, f"begin:{new_id}"))
+    begins = not payload.get("hold")
+    call = Call(cause)
+    fired = dispatch.create(machine, new_id, payload, call, priority=priority, begins=begins)
     return Submitted(new_id, fired.replayed)

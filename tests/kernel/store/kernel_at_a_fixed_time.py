@@ -43,6 +43,7 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriptions
 from interlock.kernel.store.views import Views
 from tests.kernel.store.machines_families import ORDER, PART
+from tests.kernel.store.machines_following import FOLLOWING
 from tests.kernel.store.machines_limited import LIMITED
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
@@ -59,6 +60,7 @@ MACHINES = (
     ORDER,
     PART,
     LIMITED,
+    FOLLOWING,
     LOOP,
     WORKSPACE,
     RUN,
@@ -363,7 +365,7 @@ class World:
             digest="0",
             warrant=warrant,
             cause=ACTOR,
-            deltas={},
+            deltas=[{}],
             render=self.lifecycle.render,
         )
 

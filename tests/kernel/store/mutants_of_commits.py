@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.kernel.store import test_claims as claims
 from tests.kernel.store import test_commits as commits
+from tests.kernel.store import test_following as following
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes
 from tests.kernel.store import test_pause as pause
@@ -291,5 +292,40 @@ COMMITS = (
         "elseif plan.ends and paused and entry.state == 'owed' then",
         "elseif false then",
         pause.test_a_terminal_commit_lifts_the_pause_and_what_is_still_owed_is_seen,
+    ),
+    Mutant(
+        "each transition of a commit has a version of its own",
+        "commit",
+        "plan.version + #plan.events",
+        "plan.version + 1",
+        following.test_an_outcome_and_what_follows_are_one_commit,
+    ),
+    Mutant(
+        "a creation has the version of its last transition",
+        "create",
+        "local version = tostring(#plan.events)",
+        "local version = '1'",
+        following.test_a_creation_and_what_follows_are_one_commit_with_an_event_each,
+    ),
+    Mutant(
+        "each transition of a commit is counted",
+        "commit",
+        "source, since = state, now_ms",
+        "break",
+        following.test_each_transition_is_listed_and_counted,
+    ),
+    Mutant(
+        "each transition of a creation is counted",
+        "create",
+        "for n = 2, #plan.states do",
+        "for n = 2, 1 do",
+        following.test_each_transition_is_listed_and_counted,
+    ),
+    Mutant(
+        "no time was spent in the states between",
+        "commit",
+        "source, since = state, now_ms",
+        "source = state",
+        following.test_each_transition_is_listed_and_counted,
     ),
 )

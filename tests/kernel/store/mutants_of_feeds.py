@@ -9,14 +9,14 @@ FEEDS: tuple[Mutant, ...] = (
     Mutant(
         "a create is in the feed",
         "create",
-        "add_to_feed(feed, plan, '1')",
+        "    add_to_feed(feed, plan, at)",
         "",
         feed.test_who_goes_on_from_any_position_gets_exactly_the_rest,
     ),
     Mutant(
         "a commit is in the feed",
         "commit",
-        "\nadd_to_feed(feed, plan, version)",
+        "    add_to_feed(feed, plan, at)",
         "",
         feed.test_who_goes_on_from_any_position_gets_exactly_the_rest,
     ),

@@ -11,14 +11,14 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a create is in the family log",
         "create",
-        "add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')",
+        "    add_to_family_log(family_log, plan.family_log_length, plan.id, at)",
         "",
         family_log.test_births_and_commits_are_listed_in_the_order_in_which_they_came,
     ),
     Mutant(
         "a commit is in the family log",
         "commit",
-        "add_to_family_log(family_log[1], plan.family_log_length, plan.id, version)",
+        "    add_to_family_log(family_log, plan.family_log_length, plan.id, at)",
         "",
         family_log.test_writers_that_race_are_listed_in_the_order_of_their_commits,
     ),

@@ -71,7 +71,9 @@ def test_only_the_effect_of_the_last_change_writes_the_manifest(
     server: EmbeddedServer, prefix: str, tmp_path: Path
 ) -> None:
     worker = InProcessWorker(server.url, prefix, tmp_path / "home")
-    accept_job(worker.client, "g/j", {"phases": [{"worker": {"capability": "x"}}]}, 5)
+    draft = {"phases": [{"worker": {"capability": "x"}}], "hold": True}
+    accept_job(worker.client, "g/j", draft, 5)
+    worker.graphs.command("g/j", "activate")
     file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
 
     written = []

@@ -1,21 +1,23 @@
 --@use clock ops warrant preconditions transition quarantine timer fields holds_and_queues
---@use ending new_effects countdown limits deltas feed family_log initial_lease search_index metrics
+--@use ending new_effects countdown limits deltas log_hops initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- What changes in the hash of the record is collected in `fields`, and written by one call.
 -- KEYS     record, log, ops, op_times, effects, timers, waits, old_state_index, new_state_index,
 --          ended_index, search_index, metrics, feed, spawn_members, saved, chain...,
 --          fact_records..., subscribers..., parent_keys..., shared_keys..., family_log...,
 --          message_queues...
--- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data, event,
+-- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data,
 --          notification, waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?,
 --          poll_ms, window_ms, feed_length, family_log_length, initial_lease?, leased_at,
 --          lease_entry, lease_nonce, lease_holder, lease_ms, lease_grace_ms, lease_exclusive?,
 --          parent{}, shares{}, retitle{}, caps{}, deltas{}, slots{}, warrant..., timers...,
---          effects..., logged..., fact_versions..., messages...
+--          effects..., logged..., fact_versions..., messages..., events..., states...
 -- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification};
 --          status: committed | replayed | reused | missing | fenced | conflict | held | over |
 --          paused | busy, and for the last four a detail in the place of the first suffix
 -- `data` is '' where the record's data do not change; `notification` is an entry where it ends.
+-- A decision may be of several transitions, each with an event and a state that it enters; the
+-- record owes nothing of the states between.
 local function refused(status, version, ms, detail)
   count(metrics, 'refused', plan.machine, status)
   return {status, version, ms or '0', '', detail or ''}
@@ -45,7 +47,7 @@ if failed then
   return refused(failed, stored, '0', detail)
 end
 
-local version = tostring(plan.version + 1)
+local version = string.format('%.0f', plan.version + #plan.events)
 local fields = {'version', version} -- each followed by its value
 local owner = {
   id = plan.id,
@@ -76,7 +78,7 @@ if plan.mode == 'internal' then
   count(metrics, 'transition', plan.machine, plan.state, plan.state)
 else
   end_timers(owner, plan, timer_names, left.quarantined)
-  count_move(metrics, plan, source, since)
+  count_moves(metrics, plan, source, since)
   enter_state(owner, plan, version, old_state_index, new_state_index)
   note_waits(owner, plan, waits, left.asks)
 end
@@ -88,7 +90,7 @@ end
 if plan.spawns then
   redis.call('SADD', spawn_members, '*')
 end
-redis.call('XADD', log, version .. '-0', 'event', plan.event, 'at', now_ms, unpack(plan.logged))
+log_hops(plan, stored + 1, log, feed, family_log[1])
 create_effects(owner, plan, version, message_queues, plan.messages)
 if plan.initial_lease then
   lease_at_once(owner, plan, version, log, last_token)
@@ -108,7 +110,5 @@ if plan.deltas then
   add_deltas(chain, plan.deltas)
   add_to_sums(metrics, plan.machine, plan.deltas)
 end
-add_to_feed(feed, plan, version)
-add_to_family_log(family_log[1], plan.family_log_length, plan.id, version)
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 return {'committed', version, tostring(now_ms), owner.paused and '1' or '', advance, notified or ''}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from interlock.kernel.errors import CallError, ClosedParentError
+from interlock.kernel.errors import ClosedParentError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import child_ids
 from interlock.kernel.store.children import children_listed
@@ -45,11 +43,7 @@ def spawn(work: EffectWork) -> None:
                 priority=record.priority,
                 countdown=f"{name}:{generation}",
                 bounds={**own, **child.bounds},
+                begins=True,
             )
         except ClosedParentError:
             return  # the parent or its countdown has ended: no more children
-        if machine.first_trigger:
-            # A timer, a person or an earlier attempt may have begun it already, or even ended it.
-            begins = Call(cause, op_id=f"begin:{child_id}")
-            with suppress(CallError):
-                dispatch.fire(child_id, machine.first_trigger, {}, begins)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from interlock.kernel.machines.jobs.job import following
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.jobs.attempt import (
@@ -26,20 +27,15 @@ from interlock.workers.jobs.reply import ReplyAction, ReplyError, ReviewReply
 
 async def reviewer(work: EffectWork) -> Outcome:
     """Review a job once. A job without a reviewer goes on to its sign-off."""
-    executor = work.record.data.get("review")
-    if executor is None:
-        payload = {
-            "verdict": ReviewVerdict.APPROVAL_REQUIRED,
-            "summary": "no reviewer is configured",
-        }
-        return Outcome("review_completed", payload)
+    if passed := following.review(work.record.data):
+        return Outcome("review_completed", dict(passed))
     try:
         folder = await asyncio.to_thread(make_job_folder, work)
     except OSError as refusal:
         return _intervention([f"its directory cannot be used: {refusal}"], "", {})
     began = time.monotonic()
     try:
-        result = await run_attempt(work, executor, REVIEWER, folder)
+        result = await run_attempt(work, work.record.data["review"], REVIEWER, folder)
     except LimitReachedError as refused:
         return await asyncio.to_thread(stop_or_halt, work, refused)
     except asyncio.CancelledError:

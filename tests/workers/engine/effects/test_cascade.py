@@ -60,7 +60,8 @@ class Records:
             "job", record_id, {**WORKER, "depends_on": depends_on}, Call(Cause("test"))
         )
         self.fire(record_id, "activate")
-        self.perform(record_id, "subscription")
+        if depends_on:
+            self.perform(record_id, "subscription")
         return record_id
 
     def end_job(self, record_id: str, trigger: str = "force_success") -> None:

@@ -89,6 +89,11 @@ def phase_of(data: Data) -> str:
     return str(data["phases"][index]["name"])
 
 
+def depends(ask: Ask) -> bool:
+    """Whether the job depends on others."""
+    return bool(ask.data["depends_on"])
+
+
 def all_met(ask: Ask) -> bool:
     """Whether all dependencies but the waived ones succeeded, for the first time.
 

@@ -14,6 +14,7 @@ from interlock.kernel.machines.jobs.effects import (
 )
 from interlock.kernel.machines.jobs.job import (
     changes,
+    following,
     payloads,
     refusals,
     repairs,
@@ -65,6 +66,7 @@ AT_WORK = (State.RUNNING, State.REVIEWING)
 
 # Why a row is ours.
 CONFIG = "the page says in words that a draft is configured; its matrix has no such row"
+ALONE = "a job that depends on no other needs no subscription"
 MET = "the page names DEPENDENCIES_MET as a way into PENDING and gives no row"
 LOST = "the page does not say what happens to jobs that depend on a canceled job"
 PLACE = "it reports why it does not start yet"
@@ -85,7 +87,7 @@ BACK = "its command line can go back to an earlier phase; nothing may be at work
 PUBLISHED = (
     *rows(State.DRAFT,
         move(Trigger.ACTIVATE, State.PENDING, by(PRODUCER, PERSON, STALLS),
-             effect=SUBSCRIPTION, spawns=DEPENDENCIES),
+             guard=changes.depends, guarded=ALONE, effect=SUBSCRIPTION, spawns=DEPENDENCIES),
     ),
     *rows(State.PENDING,
         move(Trigger.SCHEDULED, State.RUNNING, by(SCHEDULING),
@@ -99,17 +101,19 @@ PUBLISHED = (
         move(Trigger.AGENT_COMPLETED, State.REVIEW_REQUIRED, by(WORKER), update=changes.completed),
     ),
     *rows(State.REVIEW_REQUIRED,
-        move(Trigger.STEP, State.REVIEWING, by(SCHEDULING), update=changes.reviewing),
+        move(Trigger.STEP, State.REVIEWING, by(SCHEDULING), update=changes.reviewing,
+             follows=following.step),
     ),
     *rows(State.REVIEWING,
         move(Trigger.REVIEW_COMPLETED, State.APPROVAL_REQUIRED, by(REVIEWER),
-             guard=changes.approved, update=changes.reviewed),
+             guard=changes.approved, update=changes.reviewed, follows=following.review),
         move(Trigger.REVIEW_COMPLETED, State.INTERVENTION_REQUIRED, by(REVIEWER),
              update=changes.reviewed),
     ),
     *rows(State.APPROVAL_REQUIRED,
         move(Trigger.APPROVE, State.SUCCESS, by(APPROVAL, PERSON), names_proposal=True,
-             guard=changes.signed_off, refusal=only_stewards, update=changes.ended),
+             guard=changes.signed_off, refusal=only_stewards, update=changes.ended,
+             follows=following.sign_off),
         move(Trigger.REJECT, State.PENDING, by(PERSON), names_proposal=True,
              guard=changes.knows_phase, refusal=refusals.no_phase, update=repairs.resubmitted),
     ),
@@ -155,10 +159,12 @@ OURS = (
     *rows(State.DRAFT,
         reenter(Trigger.CONFIGURE, by(PRODUCER, PERSON), bounds=True, ours=CONFIG,
                 update=changes.configured),
+        move(Trigger.ACTIVATE, State.PENDING, by(PRODUCER, PERSON, STALLS), ours=ALONE),
     ),
     *rows(State.PENDING,
         reenter(Trigger.DEPENDENCIES_MET, by(CASCADE, SCHEDULING), ours=MET,
-                guard=changes.all_met, refusal=refusals.ALREADY_MET, update=changes.met),
+                guard=changes.all_met, refusal=refusals.ALREADY_MET, update=changes.met,
+                follows=following.no_dependencies),
     ),
     *rows(State.SUSPENDED,
         stay(Trigger.DEPENDENCIES_MET, by(CASCADE, SCHEDULING), ours=MET,

@@ -24,10 +24,23 @@ local function observe(metrics, ms, ...)
   redis.call('HINCRBY', metrics, name .. ' sum', math.max(ms, 0))
 end
 
--- Counts that a record leaves the state `source`, and how long it was in it.
-local function count_move(metrics, plan, source, since)
-  count(metrics, 'transition', plan.machine, source, plan.state)
-  observe(metrics, now_ms - since, 'dwell', plan.machine, source)
+-- Counts that a record leaves the state `source`, and how long it was in it. It was in the states
+-- between for no time. plan = {machine, states: those that it enters, in order, ...}
+local function count_moves(metrics, plan, source, since)
+  for _, state in ipairs(plan.states) do
+    count(metrics, 'transition', plan.machine, source, state)
+    observe(metrics, now_ms - since, 'dwell', plan.machine, source)
+    source, since = state, now_ms
+  end
+end
+
+-- Counts that a record was created, and the states that it has entered in the same step.
+local function count_creation(metrics, plan)
+  count(metrics, 'transition', plan.machine, '-', plan.states[1])
+  for n = 2, #plan.states do
+    count(metrics, 'transition', plan.machine, plan.states[n - 1], plan.states[n])
+    observe(metrics, 0, 'dwell', plan.machine, plan.states[n - 1])
+  end
 end
 
 -- Adds what was spent, such as money and tokens, to the sums of a machine.
