@@ -62,11 +62,13 @@ class RecordEnd(Shape):
 class CardAnswer(Shape):
     """Base of the answers to cards: its schema refuses what the model refuses, and nothing more.
 
-    `rules` are the keywords of the schema for what a model's validators check.
+    `rules` are the keywords of the schema for what a model's validators check. `names_action`: its
+    fields `capability`, `parameters` and `declared` are a call that shall be made.
     """
 
     model_config = ConfigDict(strict=True)
     rules: ClassVar[Mapping[str, Any]] = {}
+    names_action: ClassVar[bool] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -124,6 +126,18 @@ def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Mode
             problem_of(error, path_of(error["loc"])) for error in refusal.errors(include_url=False)
         ]
         raise InvalidPayloadError(subject, problems) from None
+
+
+def fields_of(subject: str, payload: object) -> dict[str, Any]:
+    """Return the fields of a payload, which may be given as its model. Raises InvalidPayloadError.
+
+    `subject` names the payload.
+    """
+    if isinstance(payload, BaseModel):
+        return payload.model_dump(mode="json")
+    if payload is not None and not isinstance(payload, Mapping):
+        raise InvalidPayloadError(subject, [f"it is {type(payload).__name__}, not an object"])
+    return dict(payload or {})
 
 
 def path_of(location: Iterable[int | str]) -> str:

@@ -31,14 +31,25 @@ def as_title(text: str) -> str:
     return text.strip().partition("\n")[0][:TITLE_LENGTH_MAX]
 
 
+def inner(data: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return what data have below these names, or nothing where that is no mapping.
+
+    The data of a workflow may have fields of any kind under names that our machines use too.
+    """
+    for name in names:
+        found = data.get(name)
+        data = found if isinstance(found, Mapping) else {}
+    return data
+
+
 def failure_detail(data: Mapping[str, Any]) -> str:
     """Return the detail of a record's failure as a sentence, or an empty text."""
-    return as_sentence((data.get("failure") or {}).get("detail", ""))
+    return as_sentence(inner(data, "failure").get("detail", ""))
 
 
 def failure_reason(data: Mapping[str, Any]) -> str:
     """Return the reason of a record's failure as a sentence."""
-    failure = data.get("failure") or {}
+    failure = inner(data, "failure")
     return as_sentence(failure.get("reason") or failure.get("detail") or "no reason was given")
 
 

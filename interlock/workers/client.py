@@ -21,6 +21,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED, MACHINES
+from interlock.kernel.payload import fields_of
 from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.counts import RecordCounts, count_records
@@ -28,8 +29,8 @@ from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
-from interlock.workers.engine.card import asks_person
-from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
+from interlock.workers.engine.card import ACTION_FIELDS, asks_person
+from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.card_calls import CardCalls
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
@@ -148,7 +149,7 @@ class Client(CardCalls, WorkflowCalls):
         call = self.call(op_id, reason)
         if version is not None:
             call = replace(call, warrant=Warrant.person(version))
-        fields = dict(payload or {})
+        fields = fields_of(trigger, payload)
         if ACTION_FIELDS & fields.keys():
             fields = self.answers(self.show(record_id)).checked_action(trigger, fields)
         fired = self.dispatch.fire(record_id, trigger, fields, call)

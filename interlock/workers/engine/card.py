@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.question import as_sentence, as_title
+from interlock.kernel.payload import CardAnswer
+from interlock.kernel.question import as_sentence, as_title, inner
 from interlock.kernel.record import Record
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.table import Waiting
@@ -30,6 +31,8 @@ if TYPE_CHECKING:  # imported where a card may name a capability
 BODY_MAX = 2_000
 # The kinds of cards about effects: those that were given up, those that a person is in the way of.
 QUARANTINE, OBSTACLE = "quarantine", "obstacle"
+# The fields of an answer that are about a capability.
+ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 
 
@@ -150,7 +153,7 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
 
 
 def _proposed(stage: Waiting, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    proposed: Mapping[str, Any] = (data.get("proposals") or {}).get(stage.shows) or {}
+    proposed = inner(data, "proposals", stage.shows)
     return {} if proposed.get("cleared") else proposed
 
 
@@ -305,7 +308,8 @@ def _answer_schema(
     values = parts.made(f"the values of {trigger}", {}, _values_of, stage, trigger, data, fields)
     for name, each in values.items():
         fields[name]["enum"] = each
-    if "capability" not in fields or (known := registry()) is None:
+    is_action = "capability" in fields and names_action(parts.machine, trigger)
+    if not is_action or (known := registry()) is None:
         return schema
     from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
 
@@ -335,6 +339,12 @@ def no_registry() -> None:
     """Answer `card_of` where only the question of a card is used."""
 
 
+def names_action(machine: Machine, trigger: str) -> bool:
+    """Whether the payload of a trigger may name a capability that is to be called."""
+    model = machine.payloads.get(trigger)
+    return model is not None and issubclass(model, CardAnswer) and model.names_action
+
+
 def action_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the action that a record proposes, or nothing."""
-    return ((data.get("proposals") or {}).get("action") or {}).get("payload") or {}
+    return inner(data, "proposals", "action", "payload")

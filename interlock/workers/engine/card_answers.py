@@ -11,14 +11,11 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
-from interlock.workers.engine.card import action_of
+from interlock.workers.engine.card import ACTION_FIELDS, action_of, names_action
 from interlock.workers.engine.submission import check_commands
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
-# The fields of an answer that are about a capability.
-ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class CardAnswers:
 
     def checked_action(self, trigger: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Check an action of a person against its capability. Other answers have none to check."""
-        if not ACTION_FIELDS & answer.keys():
+        if not ACTION_FIELDS & answer.keys() or not names_action(self.machine, trigger):
             return dict(answer)
         from interlock.workers.gateways.capabilities.answers import (  # noqa: PLC0415
             checked_answer,

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from interlock.kernel.amounts import MONEY
 from interlock.kernel.event import words_of
+from interlock.kernel.question import inner
 from interlock.kernel.store.counts import COUNT_MAX
 from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
 from interlock.workers.systems import systems
@@ -106,7 +107,7 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Grid:
 
 def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
     """Yield why a record failed, and why its effects did, as far as no line above says it whole."""
-    reason = str((value["data"].get("failure") or {}).get("reason", "")).strip()
+    reason = str(inner(value["data"], "failure").get("reason", "")).strip()
     if reason != short(reason):
         # Such as the output of a command, of which lists show the first line.
         yield reason
@@ -150,10 +151,12 @@ def counter_text(name: str, amount: int) -> str:
 
 def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the fields that people look for: title, proposals, results."""
-    inciting = data.get("inciting") or data
+    inciting = inner(data, "inciting") or data
     if about := inciting.get("title") or data.get("task") or data.get("name"):
-        yield "about", about
-    for phase, proposal in (data.get("proposals") or {}).items():
+        yield "about", str(about)
+    for phase in inner(data, "proposals"):
+        if "confidence" not in (proposal := inner(data, "proposals", phase)):
+            continue
         shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
         yield phase, f"{shown}  (confidence {proposal['confidence']:.2f})"
     names = dict.fromkeys(name for system in systems() for name in system.shown)

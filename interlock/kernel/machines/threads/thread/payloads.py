@@ -217,6 +217,7 @@ class ThreadEdited(CardAnswer):
     Each card takes some of these fields: see EditedIntent, EditedContext and EditedAction.
     """
 
+    names_action: ClassVar[bool] = True
     intent: Line | None = None
     item_ids: list[Line] | None = None
     capability: Name | None = None
@@ -265,6 +266,7 @@ class ThreadRedirected(CardAnswer):
 class ThreadProvided(CardAnswer):
     """The answer to a clarification, or a whole action where the person knows what to do."""
 
+    names_action: ClassVar[bool] = True
     text: Text = ""
     values: dict[str, Any] = {}
     capability: Name | None = None
