@@ -37,13 +37,17 @@ def blamed(failure: BaseException, *, otherwise: str = "") -> str:
     return f"{text} ({place})" if place else text
 
 
-def with_own_line(failure: BaseException) -> str:
-    """Return an error with all its lines, the first with the last line of a person's own file."""
+def with_own_line(failure: BaseException, *, named: bool = True) -> str:
+    """Return an error with all its lines, the first with the last line of a person's own file.
+
+    It begins with its kind, unless `named` is false: its text is a whole sentence then.
+    """
     if isinstance(failure, PlacedError):
         return str(failure)
     nearness, place = _place_in(failure)
     said = _said(failure) if _is_of_a_model(failure) else str(failure)
-    first, end, rest = f"{type(failure).__name__}: {said}".partition("\n")
+    kind = f"{type(failure).__name__}: " if named else ""
+    first, end, rest = f"{kind}{said}".partition("\n")
     return f"{first} ({place}){end}{rest}" if nearness == OWN else f"{first}{end}{rest}"
 
 

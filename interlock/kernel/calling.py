@@ -16,7 +16,7 @@ def called(machine: str, name: str, function: Callable[..., Value], *given: Any)
         return function(*given)
     except KernelError:
         raise
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         raise TableFunctionError(machine, name, failure) from failure
 
 

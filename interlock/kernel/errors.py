@@ -25,7 +25,7 @@ class TableFunctionError(KernelError):
     The sentence names the function, and the line of its file. Mend it.
     """
 
-    def __init__(self, machine: str, function: str, failure: Exception) -> None:
+    def __init__(self, machine: str, function: str, failure: BaseException) -> None:
         super().__init__(f"{machine}: {function} raised {blamed(failure)}")
         self.machine, self.function = machine, function
 
@@ -48,8 +48,13 @@ class UnknownMachineError(CallError):
     """No machine has this name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
+        wanted = (
+            f"there is no machine {name!r}"
+            if name
+            else ("no machine is named: name it, or submit a workflow itself with its data")
+        )
         super().__init__(
-            f"there is no machine {name!r}; known machines: {', '.join(known)}; "
+            f"{wanted}; known machines: {', '.join(known)}; "
             "one of your own is added by INTERLOCK_SYSTEMS"
         )
         self.name = name

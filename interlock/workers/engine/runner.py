@@ -65,7 +65,7 @@ DETAIL_MAX = 2_000
 # An effect that waits for a held name is polled when it is its turn, and after this time anyway.
 HELD_POLL_MS = 60_000
 # What a person is asked is a sentence of its own, and so is what Interlock itself found.
-SENTENCES = (ObstacleError, UnusableResultError, OutcomeKeptError, TookTooLongError)
+SENTENCES = (ObstacleError, OutcomeKeptError, TookTooLongError)
 
 
 class Runner:
@@ -213,7 +213,9 @@ class Runner:
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
-        except (Exception, SystemExit) as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
+        except BaseException as failure:
+            if isinstance(failure, KeyboardInterrupt):
+                raise
             outcome = work.outcome_over_budget(failure)
             if outcome is None:
                 is_last = isinstance(failure, UnusableResultError)
@@ -359,8 +361,9 @@ class Runner:
         self, work: EffectWork, failure: BaseException, *, is_last: bool = False
     ) -> str:
         is_sentence = isinstance(failure, SENTENCES)
+        named = not isinstance(failure, UnusableResultError)
         failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
-        cause = str(failure) if is_sentence else with_own_line(failure)
+        cause = str(failure) if is_sentence else with_own_line(failure, named=named)
         detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = 0 if is_last else retry_delay_ms(work.effect, work.attempt)
