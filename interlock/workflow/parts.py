@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -167,6 +167,7 @@ class Declared:
     named: list[NamedPart] = field(default_factory=list)
     ends: dict[str, bool] = field(default_factory=dict)
     ended_at: SourceLine | None = None  # where the definition was closed
+    above: Declared | None = None  # the workflow whose items it works on, if it is of a function
 
     def close_at(self, place: SourceLine, ends: dict[str, bool]) -> None:
         """Note how records end, and which steps call `work.once`: their functions are known now."""
@@ -189,6 +190,12 @@ class Declared:
         if known:
             message = f"{self.name} has {f'a {kind} ' if kind else ''}{name} already"
             raise place.error(f"{message} ({known.place}): choose another name")
+
+    @property
+    def limited(self) -> Collection[str]:
+        """The names of what a budget limits: its own, or that of the workflow above it."""
+        budget = self.budget or (self.above.budget if self.above else None)
+        return tuple(budget.amounts) if budget else ()
 
     def place_of(self, name: str) -> SourceLine | None:
         """Return where a state or an end of this name was declared."""

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from interlock.kernel.blame import PlacedError, blamed
-from interlock.kernel.errors import FencedError, StoreError
+from interlock.kernel.errors import FencedError, InvalidPayloadError, StoreError
+from interlock.kernel.store.codec import encode
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workflow.changing import ONCE
@@ -78,8 +79,8 @@ class _Running:
         try:
             arguments = self._begin(work)
             return self._end(before, arguments[0], self.step.function(*arguments))
-        except (Exception, SystemExit) as failure:  # noqa: BLE001 - whatever the function raises
-            return self._failed(failure)
+        except BaseException as failure:  # noqa: BLE001 - whatever the function raises
+            return self._failed(work, failure)
 
     async def run_async(self, work: EffectWork) -> Outcome:
         before = visible(work.record.data)
@@ -87,8 +88,8 @@ class _Running:
         try:
             arguments = self._begin(work)
             return self._end(before, arguments[0], await finished(self.step.function, *arguments))
-        except (Exception, SystemExit) as failure:  # noqa: BLE001 - as above
-            return self._failed(failure)
+        except BaseException as failure:  # noqa: BLE001 - as above
+            return self._failed(work, failure)
 
     def _begin(self, work: EffectWork) -> tuple[Any, ...]:
         for begun in _unknown(work):
@@ -116,6 +117,10 @@ class _Running:
         except ValueError as failure:
             problem = f"{step.name} left data that cannot be kept: {short(failure)}"
             raise StepResultError(f"{problem} ({step.place})") from failure
+        try:
+            encode(change, f"what {step.name} has set")
+        except InvalidPayloadError as refusal:  # it has the size, and the most that is taken
+            raise StepResultError(f"{refusal} ({step.place})") from refusal
         return Outcome(after_step(target), {**change, **self._seen(before)})
 
     def _seen(self, before: JsonData) -> JsonData:
@@ -130,11 +135,10 @@ class _Running:
             return None
         return Outcome(LOST, {"code": "unclear", "detail": f"{begun}: {why}" if begun else why})
 
-    def _failed(self, failure: BaseException) -> Outcome:
+    def _failed(self, work: EffectWork, failure: BaseException) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
-        is_of_the_lease = isinstance(failure, CancelledError | FencedError | StoreError)
-        if not may_be_done or is_of_the_lease:
+        if not may_be_done or _is_of_the_lease(work, failure):
             raise failure
         why = blamed(failure, otherwise=str(self.step.place))
         return Outcome(LOST, {"code": "unclear", "detail": why})
@@ -145,6 +149,14 @@ def _unknown(work: EffectWork) -> Iterator[str]:
     for begun in work.record.data.get(ONCE, []):
         if work.results.find(once_key(begun)) is None:
             yield begun
+
+
+def _is_of_the_lease(work: EffectWork, failure: BaseException) -> bool:
+    """Whether a step ended because it shall stop, or cannot report, and not of itself."""
+    orders = (work.stopped, work.giving_back, work.lost)
+    if isinstance(failure, CancelledError | asyncio.CancelledError):
+        return any(order.is_set() for order in orders)
+    return isinstance(failure, FencedError | StoreError | KeyboardInterrupt)
 
 
 def _arguments(work: EffectWork, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:

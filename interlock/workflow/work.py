@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from interlock.kernel.blame import PlacedError, blamed
@@ -37,6 +38,7 @@ class AsyncStepError(TypeError):
     """An async step calls what would keep all async steps of its worker waiting."""
 
 
+SAVED = "work.saved('answer', ask_model, question)"
 # Why nothing can be done once in a cleanup, and what to do.
 AFTER_AN_END = (
     "after an end, where nobody could be asked whether it was done: let a step before the end do "
@@ -93,10 +95,12 @@ class Work:
         the budget is used up.
         """
         _refuse_event_loop("reserve")
+        self._check_amounts(counted)
         self._work.reserve(usd=usd, **counted)
 
     async def reserve_async(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
         """Do as `reserve` does, and let other steps go on meanwhile."""
+        self._check_amounts(counted)
         await asyncio.to_thread(self._work.reserve, usd=usd, **counted)
 
     def spend(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
@@ -104,7 +108,15 @@ class Work:
 
         What is reserved beyond it is free at the next `reserve`, or when the step ends.
         """
+        self._check_amounts(counted)
         self._work.spend(usd=usd, **counted)
+
+    def _check_amounts(self, counted: Mapping[str, int]) -> None:
+        """Refuse a slip in the name of an amount, which no budget would limit. Raises TypeError."""
+        known = self._flow.limited
+        for name in [name for name in counted if name not in known]:
+            if near := get_close_matches(name, known, 1):
+                raise TypeError(f"{name}= is written nearly as {near[0]}=, which the budget has")
 
     @overload
     def results(self, each: Callable[[M], Any]) -> list[M | None]: ...
@@ -201,6 +213,8 @@ class Work:
 
     def _name(self, name: str) -> None:
         """Refuse a second call of one name: it would get the result of the first."""
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name: write one before the call, as in {SAVED}")
         if name in self._named:
             raise ValueError(
                 f"two calls of this step are named {name!r}: in a loop, give each call a name of "

@@ -270,6 +270,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         check_data(function, item, f"the items of {field}", Work)
         check_returns_nothing(function, "works on an item", ", and set a field")
         child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name)
+        child.declared.above = self.declared
         child._add(
             StepPart(
                 name=name,

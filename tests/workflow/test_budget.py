@@ -67,3 +67,32 @@ def test_a_record_that_is_over_its_budget_goes_where_the_budget_says(at_work: St
 
     assert ended.data["used"] == 60
     assert ended.counters["tree.tokens"] == 60
+
+
+def test_a_slip_in_the_name_of_an_amount_is_refused_also_in_a_child(at_work: Start) -> None:
+    whole = Workflow("whole", Whole, budget=Budget(tokens=100))
+
+    @whole.step(max_attempts=1)
+    def split(w: Whole, work: Work) -> Literal["use"]:
+        if work.attempt == 1 and w.most:
+            work.reserve(token=500)
+        w.parts = [Part()]
+        return "use"
+
+    @whole.each("parts", then="done", max_attempts=1)
+    def use(part: Part, work: Work) -> None:
+        work.spend(pages=1)  # which no budget limits
+        work.spend(token=500)
+        part.used = 500
+
+    whole.ends(done=True)
+    worker = at_work(whole, whole.children.use)
+    slip = "token= is written nearly as tokens=, which the budget has"
+    worker.client.submit(whole, Whole(most=1), id="one")
+    worker.client.submit(whole, Whole(most=0), id="two")
+
+    assert slip in worker.perform("one")
+    worker.reach("two", "use")
+    child = worker.client.dispatch.views.children("two")[0]
+    assert slip in worker.perform(child)
+    assert worker.client.show(child).counters.get("token") is None

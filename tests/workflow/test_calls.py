@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import sys
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Because, Data, Inbox, Log, Refuse, Sum, Work, Workflow
-from interlock.kernel.errors import CallError, GuardRefusedError, StaleDecisionError
+from interlock.kernel.errors import (
+    CallError,
+    GuardRefusedError,
+    InvalidPayloadError,
+    StaleDecisionError,
+    TableFunctionError,
+)
 from interlock.workers.engine.work import EffectWork, Outcome
 from tests.workflow.at_work import AtWork, Start
 
@@ -50,6 +57,8 @@ def agents() -> Workflow[Agent]:
     def tell(a: Agent, mail: Mail) -> None:
         if mail.text == "stop":
             raise Refuse("it does not stop")
+        if mail.text == "exit":
+            sys.exit("it is over")
         a.mail.append(mail.text)
         a.heard += 100
 
@@ -158,3 +167,22 @@ def test_nothing_that_a_step_has_read_changes_once_it_has_begun_what_is_done_onc
 
     assert "tool cannot be changed while a step is at work that may be done once" in line
     assert worker.client.show("one").data["mail"] == ["hello"], "mail is taken all the same"
+
+
+def test_a_call_may_bring_its_model_and_what_is_no_object_is_refused(worker: AtWork) -> None:
+    worker.client.submit({"goal": "rest"}, machine="assistant", id="one")
+
+    worker.client.fire("one", "tell", dict(Mail(text="as a dict")))
+    call: Any = worker.client.fire
+    call("one", "tell", Mail(text="as a model"))
+
+    assert worker.client.show("one").data["mail"] == ["as a dict", "as a model"]
+    with pytest.raises(InvalidPayloadError, match="tell is invalid: it is str, not an object"):
+        call("one", "tell", "hello")
+
+
+def test_a_call_that_exits_ends_nobody_else(worker: AtWork) -> None:
+    worker.client.submit({"goal": "rest"}, machine="assistant", id="one")
+
+    with pytest.raises(TableFunctionError, match=r"SystemExit: it is over \(.*test_calls.py, line"):
+        worker.client.fire("one", "tell", {"text": "exit"})
