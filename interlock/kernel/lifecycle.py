@@ -109,7 +109,7 @@ class Lifecycle:
         step too, where it needs nothing of other records: else its version is 1.
         """
         machine = self.machine(machine_name)
-        machine.check_id(new_id, is_child=bool(countdown))
+        machine.placement.check_id(machine.name, new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
         data = machine.first_data(payload)
         own = UNBOUND if countdown else machine.bounds(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -27,7 +26,6 @@ from interlock.kernel.errors import (
     GuardRefusedError,
     IgnoredError,
     IllegalTransitionError,
-    InvalidIdError,
     InvalidPayloadError,
     MachineDefectError,
     UnknownTriggerError,
@@ -118,17 +116,6 @@ class Machine:
         model = self.payloads.get(trigger)
         fields = model.model_fields if model else {}
         return {name: value for name, value in offered.items() if name in fields}
-
-    def check_id(self, new_id: str, *, is_child: bool = False) -> None:
-        """Refuse what is no id of this machine's records. A child has its id from its parent."""
-        prefix, wanted = self.placement.id_prefix, self.placement.id_format
-        if not is_child and new_id.count("/") != len(prefix):
-            names = "/".join(f"<{name}>" for name in (*prefix, self.name))
-            form = f"write it as {names}; what is below is created by its parent"
-            alone = "a parent creates its children by itself; leave out the /"
-            raise InvalidIdError(new_id, form if prefix else alone)
-        if wanted and not re.fullmatch(wanted.pattern, new_id):
-            raise InvalidIdError(new_id, wanted.in_words)
 
     @property
     def initial(self) -> Stage:

@@ -149,7 +149,7 @@ class Restoration:
 def _admit(machine: Machine, logged: LoggedRecord) -> None:
     """Refuse a record that could not have been created."""
     record_id(logged.id)
-    machine.check_id(logged.id)
+    machine.placement.check_id(machine.name, logged.id)
     if not DIGEST.fullmatch(logged.creation_digest):
         raise RestoreRefusedError(logged.id, f"{logged.creation_digest!r} is no digest")
 

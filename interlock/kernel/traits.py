@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.kernel.effect import Effect
+from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.record import Record, RecordId
 from interlock.kernel.table import Bounds, Data
 
@@ -47,6 +49,17 @@ class Placement:
     # The fields of payloads that name a command to run there, as `phases.*.worker.command`: `*` is
     # each item of a list. Callers who may name no commands may not fill them.
     commands: tuple[str, ...] = ()
+
+    def check_id(self, machine: str, new_id: str, *, is_child: bool = False) -> None:
+        """Refuse what is no id of a machine's records. A child has its id from its parent."""
+        if not is_child and new_id.count("/") != len(self.id_prefix):
+            names = "/".join(f"<{name}>" for name in (*self.id_prefix, machine))
+            form = f"write it as {names}; what is below is created by its parent"
+            alone = "a parent creates its children by itself; leave out the /"
+            raise InvalidIdError(new_id, form if self.id_prefix else alone)
+        wanted = self.id_format
+        if wanted and not re.fullmatch(wanted.pattern, new_id):
+            raise InvalidIdError(new_id, wanted.in_words)
 
     def commands_in(self, payload: Data) -> list[str]:
         """Return those fields of a payload that name a command, whatever shape the payload has."""

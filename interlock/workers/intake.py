@@ -54,7 +54,7 @@ def assemble(settings: Settings) -> Celery:
     options = {**celery_app.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    celery_app.reject_message = client.dispatch.reject
+    celery_app.reject_message = client.dispatch.rejected.put
     celery_app.answer_rejected = partial(_answer_rejected, celery_app, client)
     check_accepted(settings)
     for verb in verbs():
@@ -144,7 +144,7 @@ def _answer(
         if not any(word in str(refusal) for word in NEVER_TAKEN):
             raise
         log.warning("an answer to a producer cannot be sent: %s", refusal)
-        client.dispatch.reject("answer not taken", str(refusal), dict(answer))
+        client.dispatch.rejected.put("answer not taken", str(refusal), dict(answer))
 
 
 def _send(

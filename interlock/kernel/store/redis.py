@@ -136,13 +136,12 @@ class Store:
         render: Render,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `initial_lease` leases the effect of the entered state.
+        """Commit a decision, or nothing, with the deltas of each of its transitions.
 
-        `deltas` are those of each of its transitions.
+        `initial_lease` leases the effect of the entered state.
         """
         before, after, keys = decision.before, decision.after, self.keys
-        nonce = codec.nonce_of(op_id)
-        counted = self._counted(decision, nonce)
+        counted = self._counted(decision, nonce := codec.nonce_of(op_id))
         owed = effect_messages(after, nonce, decision.owes)
         named, messages_due = commit_keys(keys, machine, decision), owed
         if counted:

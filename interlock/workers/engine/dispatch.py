@@ -283,11 +283,7 @@ class Dispatch:
         initial_lease: InitialLease | None = None,
         begins: bool = False,
     ) -> Fired:
-        """Create a record and publish its effects. If it `begins`, fire its first trigger as well.
-
-        What is fired a second time, or is refused, changes nothing: a timer, a person or an earlier
-        call may have begun the record already, or even ended it.
-        """
+        """Create a record and publish its effects. If it `begins`, fire its first trigger too."""
         call = carried(call, self.settings)
         fired = self.lifecycle.create(
             machine,
@@ -303,7 +299,7 @@ class Dispatch:
         self.publish(fired.owed)
         first = self.lifecycle.machine(machine).first_trigger
         if begins and first and fired.version == 1:
-            with suppress(CallError):
+            with suppress(CallError):  # it may have begun already, by a timer or an earlier call
                 self.fire(new_id, first, {}, Call(call.cause, f"begin:{new_id}"))
         return fired
 
@@ -336,10 +332,7 @@ class Dispatch:
         return self.views.creation_digests([record_id]).get(record_id) == created
 
     def op_outcome(self, record_id: str, op_id: str) -> str:
-        """Return the stored outcome of an earlier call by its op-id, '' if there is none.
-
-        The store forgets outcomes after `INTERLOCK_OP_WINDOW_S`.
-        """
+        """Return the outcome of an earlier call by its op-id; '' if the store has it no more."""
         return self.lifecycle.store.load(record_id, op_id).op_outcome
 
     def note(
@@ -390,10 +383,6 @@ class Dispatch:
         """Make an effect of a record due again, because a thing it waits for may have come."""
         record = self.views.record(record_id)
         self.note(record, NoteDraft(f"{effect}_owed", why, owes=(effect,)), op_id=op_id)
-
-    def reject(self, kind: str, reason: str, body: object) -> int:
-        """Keep a message that nobody can act on; return how many of its kind there were."""
-        return self.rejected.put(kind, reason, body)
 
     def effect(self, machine: str, name: str) -> Effect:
         """Return an effect of a machine, with the lease that this deployment sets."""

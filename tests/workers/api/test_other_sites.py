@@ -42,7 +42,7 @@ def problem(answer: Response, status: int, name: str) -> None:
 def test_no_call_that_changes_something_comes_from_a_page_of_another_site(
     http: TestClient, interlock: Client, shown: dict[str, str]
 ) -> None:
-    interlock.dispatch.reject("unreadable", "no JSON", "?")
+    interlock.dispatch.rejected.put("unreadable", "no JSON", "?")
     (message,) = [each.id for each in interlock.dispatch.rejected.newest(10)]
     paths = create_app(interlock).openapi()["paths"]
     unsafe = [path for path, methods in paths.items() if "post" in methods]

@@ -439,7 +439,7 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     bring(interlock, "paper", "done_cleanup_unsuccessful")
     bring(interlock, "pen", "executing")
     give_up(interlock, "paper", "resolution")
-    interlock.dispatch.reject("unknown", "nobody knows it", "{}")
+    interlock.dispatch.rejected.put("unknown", "nobody knows it", "{}")
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
     text = unescape(browser.get("/").text)

@@ -58,7 +58,7 @@ def test_the_page_lists_every_metric_with_its_type_and_labels(
     monkeypatch.setattr(call_times, "ADD_S", 0.0)
     bring(interlock, "one", "executing")
     interlock.dispatch.indexes.count_sweep("orphans", {"publish": 1})
-    interlock.dispatch.reject("kind", "reason", {})
+    interlock.dispatch.rejected.put("kind", "reason", {})
     found = families(Exposition(interlock.dispatch).text())
     rows = re.findall(r"^\| `(interlock_(?!process_)\w+)` \| (\w+) \|([^|]*)\|", PAGE, re.MULTILINE)
 

@@ -68,7 +68,7 @@ def test_messages_are_tried_again_the_oldest_first(interlock: Client) -> None:
 
 
 def test_what_never_came_to_intake_cannot_be_tried_again(interlock: Client) -> None:
-    interlock.dispatch.reject("not decodable", "no JSON", "{")
+    interlock.dispatch.rejected.put("not decodable", "no JSON", "{")
     (refused,) = run_json("replay", "--all", code=1)
 
     assert "its producer has to send it anew" in refused["reason"]

@@ -4,8 +4,8 @@
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, state_index, creation_index,
---          search_index, metrics, feed, spawn_members, parent_keys..., shared_keys..., above_keys...,
---          family_log..., message_queues...
+--          search_index, metrics, feed, spawn_members, parent_keys..., shared_keys...,
+--          above_keys..., family_log..., message_queues...
 -- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data, waits?,
 --          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, initial_lease?,
 --          leased_at, lease_entry, lease_nonce, lease_holder, lease_ms, lease_grace_ms,
@@ -15,8 +15,8 @@
 --          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
 --          in the place of the version: held, by which record | below, which record
 -- `countdown` is '' where no parent counts the record; parent_keys are the parent, the members of
--- the countdown and the children of the parent. above_keys are the records above it, the root first,
--- and `above` has the id and the machine of each. What follows the creation has an event too.
+-- the countdown and the children of the parent. above_keys are the records above it, the root
+-- first, and `above` has the id and the machine of each. What follows the creation has an event too.
 local id = plan.id
 
 local function has_ended(parent)
