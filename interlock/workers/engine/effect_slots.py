@@ -126,10 +126,9 @@ def wake(dispatch: Dispatch, slots: str, limit: int, offered: Iterable[str]) -> 
 
 def check(dispatch: Dispatch, slots: str) -> str:
     """Free the slots of this name whose effects are at work no more, and offer those to others."""
-    limit = concurrency_of(dispatch, slots)
-    held = None if limit is None else dispatch.leases.slots.poll(slots)
+    limit, held = concurrency_of(dispatch, slots), dispatch.leases.slots.poll(slots)
     if limit is None or held is None:
-        return "not ours" if limit is None else "taken"
+        return "taken" if held is None else "not ours"
     offered: list[str] = []
     freed = 0
     for slot in held:

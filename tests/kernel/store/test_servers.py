@@ -14,9 +14,11 @@ from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.feed import Position
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.listings import Filter
+from interlock.kernel.store.slots import CHECK_MS, CHECK_SELDOM_MS
 from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
+from tests.kernel.store.slot_users import ACME, begin, begun, check, owing, release
 from tests.kernel.store.tables import LEASE_MS, LIFE
 from tests.kernel.store.test_feed import every, feed_of, short
 
@@ -117,6 +119,24 @@ def told_life(world: World) -> None:
     for of, held in (("g/a", True), ("h/b", False)):
         assert world.slots.acquire("place", world.record(of), 1).held is held
     assert world.slots.release("place", "g/a", 1) == ("h/b",)
+    limited_life(world)
+
+
+def limited_life(world: World) -> None:
+    """Let two of three effects be at work, in partitions of their own, and the third follow."""
+    one, two, three = (owing(world, f"l{n}") for n in range(3))
+    lease, stamp = begun(world, one)
+    begun(world, two)
+    assert begin(world, three) is None
+    world.fire("l0", "paid", warrant=token(lease))
+    assert check(world, one) == "free"
+    assert release(world, one, stamp) == (three,)
+    assert check(world, three) == "due"
+    begun(world, three)
+    slots = world.leases.slots
+    world.later(CHECK_MS)
+    assert [each.key for each in slots.poll(ACME) or ()] == [two, three]
+    assert slots.names() == slots.contended(world.now + CHECK_SELDOM_MS) == [ACME]
 
 
 def followed_life(world: World, begin: Position) -> None:
@@ -124,7 +144,7 @@ def followed_life(world: World, begin: Position) -> None:
     versions = defaultdict(list)
     for one, version in short(every(world, begin)):
         versions[one].append(version)
-    assert versions.keys() == {"r", "r/a", "r/b", "b/one", "b/two", "g/a", "h/b"}
+    assert versions.keys() == {"r", "r/a", "r/b", "b/one", "b/two", "g/a", "h/b", "l0", "l1", "l2"}
     for one, found in versions.items():
         assert found == list(range(1, len(found) + 1)), one
     assert len(versions["g/a"]) == world.record("g/a").version

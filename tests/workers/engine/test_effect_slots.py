@@ -219,6 +219,7 @@ def test_slots_of_a_machine_that_is_not_known_here_are_left_alone(
 
     assert worker.sweep() == {"not ours": 1}
     assert worker.held() == 1
+    assert sweep.run(worker.dispatch, partition_of(ACME)) == {}, "others have their turn"
 
 
 @pytest.mark.parametrize("concurrency", [3, 0])
