@@ -6,12 +6,16 @@ import dis
 import inspect
 import typing
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from enum import Enum
+from itertools import pairwise
 from types import CodeType, FunctionType, MethodType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
 from interlock.kernel.blame import is_own
-from interlock.workflow.place import names_here, place_of
+from interlock.workflow.place import SourceLine, names_here, place_of
 
 Function = Callable[..., Any]
 EXAMPLE = 'as in `-> Literal["done", "failed"]`'
@@ -59,6 +63,8 @@ def check_data(function: Function, model: type, whose: str, work: type | None = 
     name, place = function.__name__, place_of(function)
     if (named := _wanted(function, first)) and not issubclass(model, named):
         raise place.error(f"{name} takes {named.__name__}, but {whose} are {model.__name__}")
+    if named is model and issubclass(named, BaseModel):
+        check_fields(function, first.name, named)
     for other in others if work else ():
         named, has_default = _wanted(function, other), other.default is not other.empty
         if named is work and has_default:
@@ -66,6 +72,38 @@ def check_data(function: Function, model: type, whose: str, work: type | None = 
             raise place.error(f"{other.name} of {name} {why}")
         if named not in (None, work) and not has_default:
             raise place.error(f"{name} takes {other.name}, a {named.__name__}; {MAY_TAKE}")
+
+
+def check_fields(function: Function, parameter: str, model: type[BaseModel]) -> None:
+    """Refuse a function that reads or sets what a model lacks. Raises WorkflowError with its line.
+
+    It sees what is an attribute of the parameter itself, unless a decorator may have changed that,
+    or the function gives the parameter another value.
+    """
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        return
+    steps = [one for one in dis.get_instructions(function) if one.opname != "COPY"]
+    if any(one.opname.startswith("STORE_FAST") and parameter in _names_of(one) for one in steps):
+        return
+    for before, one in pairwise(steps):
+        is_of_it = before.opname.startswith("LOAD_FAST") and _names_of(before)[-1] == parameter
+        if not is_of_it or not one.opname.endswith(("_ATTR", "_METHOD")):
+            continue
+        if one.argval not in model.model_fields and not hasattr(model, one.argval):
+            line = one.positions.lineno if one.positions else None
+            place = SourceLine(function.__code__.co_filename, line or place_of(function).line)
+            near = get_close_matches(one.argval, model.model_fields, 1)
+            known = f"did you mean {near[0]}?" if near else ", ".join(model.model_fields)
+            raise place.error(
+                f"{function.__name__} names {parameter}.{one.argval}, which is no field of "
+                f"{model.__name__}: {known}"
+            )
+
+
+def _names_of(instruction: dis.Instruction) -> tuple[str, ...]:
+    """Return the variables that an instruction is about: from Python 3.13 on it may be of two."""
+    named = instruction.argval
+    return named if isinstance(named, tuple) else (named,)
 
 
 def _wanted(function: Function, parameter: inspect.Parameter) -> type | None:
@@ -109,12 +147,15 @@ def message_of(function: Function) -> Any:
     if annotation is inspect.Parameter.empty:
         raise place.error(f"{name} does not say what it is called with: name a model of Data")
     try:
-        return _evaluated(function, annotation)
+        found = _evaluated(function, annotation)
     except UNREADABLE as problem:
         raise place.error(
             f"the type {annotation!r} that {name} takes cannot be read: {problem}; import or "
             "define it before the call, outside of TYPE_CHECKING"
         ) from None
+    if isinstance(found, type) and issubclass(found, BaseModel):
+        check_fields(function, needed[1].name, found)
+    return found
 
 
 def check_variable(function: Function, workflow: object) -> None:

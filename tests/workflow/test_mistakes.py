@@ -182,6 +182,25 @@ WORKS = {
             def pay(r: Refund) -> Literal["done", "late", "failed"]: ...
         refund.step(Steps.pay, name="pay")
     """,
+    "methods and properties of the model, and a name that is given another value": """
+        class Order(Data):
+            order: str = ""
+            @property
+            def short(self):
+                return self.order[:3]
+            @short.setter
+            def short(self, value):
+                self.order = value
+        refund = Workflow("refund", Order)
+        @refund.step
+        def pay(r: Order) -> Literal["done", "late", "failed"]:
+            r.short = r.short + r.model_copy().order
+            return "done"
+        @refund.at_end("done")
+        def clean(r: Order) -> None:
+            r = r.order
+            r.strip()
+    """,
     "any type": """
         @refund.step
         def pay(r: Any) -> Literal["done", "late", "failed"]: ...
