@@ -282,8 +282,8 @@ COMMITS = (
     Mutant(
         "a new timer of a paused record is not in the index",
         "commit",
-        "if not owner.paused then\n      redis.call('ZADD', owner.timers",
-        "if true then\n      redis.call('ZADD', owner.timers",
+        "if not paused then\n    redis.call('ZADD', timers",
+        "if true then\n    redis.call('ZADD', timers",
         pause.test_timers_of_a_state_entered_under_pause_start_with_their_whole_time,
     ),
     Mutant(

@@ -20,21 +20,20 @@ local function write_timer(record, name, ...)
   redis.call('HSET', record, 't:' .. name, timer_line(...))
 end
 
--- Returns when a timer is due that starts now or at `start`, and its line. The timer of a paused
--- record keeps its delay until the record is resumed.
-local function started_timer(delay_ms, version, fired, paused, start)
+-- Starts a timer, from now or from `start`, and returns its line. The timer of a paused record
+-- keeps its delay until the record is resumed.
+local function start_timer(timers, id, name, delay_ms, version, fired, paused, start)
   local due_at = (start or now_ms) + math.floor(delay_ms)
   local left = paused and string.format('%.0f', math.max(due_at - now_ms, 0)) or '-'
-  return due_at, timer_line(due_at, version, left, fired, start and 'fixed' or '')
-end
-
--- Starts a timer anew.
-local function set_timer(record, timers, id, name, delay_ms, version, fired, paused, start)
-  local due_at, line = started_timer(delay_ms, version, fired, paused, start)
-  redis.call('HSET', record, 't:' .. name, line)
   if not paused then
     redis.call('ZADD', timers, due_at, id .. ':' .. name)
   end
+  return timer_line(due_at, version, left, fired, start and 'fixed' or '')
+end
+
+-- Starts a timer anew.
+local function set_timer(record, timers, id, name, ...)
+  redis.call('HSET', record, 't:' .. name, start_timer(timers, id, name, ...))
 end
 
 -- Returns the ms from which the delay of a timer counts, where that is not now: the record's
@@ -51,11 +50,8 @@ end
 local function set_timers(owner, plans, version)
   for n = 1, #plans, 3 do
     local name, delay_ms, since = unpack(plans, n, n + 2)
-    local start = timer_start(owner, since)
-    local due_at, line = started_timer(delay_ms, version, '0', owner.paused, start)
+    local timers, id, start = owner.timers, owner.id, timer_start(owner, since)
+    local line = start_timer(timers, id, name, delay_ms, version, '0', owner.paused, start)
     put(owner.fields, 't:' .. name, line)
-    if not owner.paused then
-      redis.call('ZADD', owner.timers, due_at, owner.id .. ':' .. name)
-    end
   end
 end

@@ -1,6 +1,6 @@
 --@use clock
--- Returns the number of a new token: it is higher than any that an effect of this record had before,
--- even where the clock was set back.
+-- Returns the number of a new token: it is higher than any that an effect of this record had
+-- before, even where the clock was set back.
 local function number_after(last_token)
   return string.format('%.0f', math.max(tonumber(last_token) + 1, now_us))
 end
