@@ -23,17 +23,6 @@ FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
 FEED_MIN = 10_000  # commits that the feed of a partition goes back, at least
 UNHELD = "-"  # what the entry of an effect that nobody holds has in the place of a token
 Commit = tuple[str, str, int]  # in a family log: its position, the record, the record's new version
-# What the scripts are given in the place of an initial lease where there is none.
-NOT_LEASED: Mapping[str, Any] = {
-    "initial_lease": False,
-    "leased_at": 0,
-    "lease_entry": "",
-    "lease_nonce": "",
-    "lease_holder": "",
-    "lease_ms": "",
-    "lease_grace_ms": "",
-    "lease_exclusive": False,
-}
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -243,7 +232,7 @@ def machine_plan(machine: Machine) -> dict[str, Any]:
 
 def lease_plan(
     initial_lease: InitialLease | None, machine: Machine, state: str, owes: Sequence[Owed]
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """Return what the scripts need to lease the state's effect in the step that creates it.
 
     One that needs a slot is not leased then, as slots are in partitions of their own.
@@ -251,10 +240,9 @@ def lease_plan(
     leasable = (n for n, each in enumerate(owes, 1) if each.kind is Kind.STATE and not each.slots)
     leased = next(leasable, 0)
     if initial_lease is None or not leased:
-        return NOT_LEASED
+        return {}
     owed, holder = owes[leased - 1], sanitized(initial_lease.holder)
     return {
-        "initial_lease": True,
         "leased_at": leased,
         "lease_entry": codec.leased_entry(owed, holder, fires=machine.exhausts(state)),
         "lease_nonce": initial_lease.nonce,
@@ -304,7 +292,9 @@ def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> dict[str, A
     """Return what the scripts need to create a decision's effects: their entries and slots."""
     fires = machine.exhausts(state)
     lines = [codec.new_entry(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
-    return {"effects": lines, "slots": {n: o.slots for n, o in enumerate(owes, 1) if o.slots}}
+    slots = {n: owed.slots for n, owed in enumerate(owes, 1) if owed.slots}
+    spawns = any(owed.kind is Kind.SPAWN for owed in owes)
+    return {"effects": lines, "slots": slots, "spawns": spawns}
 
 
 # The effect that a record which ends owes, if others have subscribed to that.

@@ -1,13 +1,14 @@
 """The keys and arguments of a script by name, as the comment at its head lists them.
 
-A script and its callers have the positions from that comment alone, so they cannot disagree. A
-script whose comment lists names gets a local variable for each key, and a table `plan` with the
-arguments:
+A script and its callers have names and positions from that comment alone, so they cannot disagree.
+A script whose comment lists names gets a local variable for each key, and a table `plan` with the
+arguments. A name may have a mark:
 
-    name        a key, or an argument, which the script sees as a text
-    name?       an argument that is true or false
-    name{}      an argument that is an object or nothing: few calls have it, so it is JSON
-    name...     a list of keys or of texts, which may be empty
+    name        a key, or an argument
+    name?       an argument that is missing in most calls, or a flag: nil where it is not given
+    name...     a list of keys or of values, which may be empty
+    name*       a text that may be long, or bytes; all others are sent in one JSON object
+    name*...    a list of such texts
 """
 
 from __future__ import annotations
@@ -20,23 +21,18 @@ from functools import cached_property
 from typing import Any
 
 _CONTRACT = re.compile(r"^-- KEYS +(.*?)^-- ARGV +(.*?)^-- Returns ", re.MULTILINE | re.DOTALL)
-_NAME = re.compile(r"([a-z_]+)(\?|\{\}|\.\.\.|)")
+_NAME = re.compile(r"([a-z_]+)(\?|\.\.\.|\*\.\.\.|\*|)")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,\s+{_NAME.pattern})*\s*")
-_FLAG, _OBJECT, _LIST = "?", "{}", "..."
+_OPTIONAL, _LIST, _LONG, _LONG_LIST = "?", "...", "*", "*..."
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
-_READ = {
-    "": "ARGV[{0}]",
-    _FLAG: "ARGV[{0}] == '1'",
-    _OBJECT: "ARGV[{0}] ~= '' and cjson.decode(ARGV[{0}])",
-}
 # Lua takes no more than 8,000 values at once, so a list is not unpacked.
 _LIST_AT = """\
 local NONE = {}
 local function list_at(values, position, length)
-  if length == '0' then
-    return NONE, position
-  end
   local next_position = position + length
+  if length == 0 then
+    return NONE, next_position
+  end
   local found = {}
   for n = position, next_position - 1 do
     found[#found + 1] = values[n]
@@ -49,64 +45,62 @@ end"""
 class ScriptLayout:
     """Which keys and arguments a script takes: of each kind those that its comment names, in order.
 
-    Before the lists of arguments it is given the length of each list.
+    The first argument is the plan, which also has the length of each list that is not in it.
     """
 
     keys: tuple[str, ...]
     key_lists: tuple[str, ...]
-    texts: tuple[str, ...]
-    flags: tuple[str, ...]
-    objects: tuple[str, ...]
-    arg_lists: tuple[str, ...]
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    lists: tuple[str, ...]
+    long: tuple[str, ...]
+    long_lists: tuple[str, ...]
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        args = (*self.texts, *self.flags, *self.objects, *self.arg_lists)
-        return frozenset((*self.keys, *self.key_lists, *args))
+        short = (*self.required, *self.optional, *self.lists)
+        return frozenset((*self.keys, *self.key_lists, *short, *self.long, *self.long_lists))
 
     def arranged(
         self, keys: Mapping[str, Any], plan: Mapping[str, Any]
     ) -> tuple[list[str], list[Any]]:
-        """Return keys and arguments in the order in which the script takes them.
+        """Return keys and arguments as the script takes them.
 
-        What has a mark may be missing. Raises KeyError where anything else is missing, and for
-        what the script does not name.
+        Lists and what is optional may be missing. Raises KeyError where anything else is missing,
+        and for what the script does not name.
         """
         if not self._known.issuperset(keys) or not self._known.issuperset(plan):
             raise KeyError(*sorted({*keys, *plan} - self._known))
         names = [keys[name] for name in self.keys]
-        values = [plan[name] for name in self.texts]
-        values += ["1" if plan.get(name) else "" for name in self.flags]
-        values += [_PACKED(plan[name]) if plan.get(name) else "" for name in self.objects]
         key_lists = [keys.get(name, ()) for name in self.key_lists]
-        arg_lists = [plan.get(name, ()) for name in self.arg_lists]
-        values += map(len, key_lists)
-        values += map(len, arg_lists)
+        long_lists = [plan.get(name, ()) for name in self.long_lists]
         for found in key_lists:
             names += found
-        for found in arg_lists:
+        short = {name: plan[name] for name in self.required}
+        for name in (*self.optional, *self.lists):
+            if value := plan.get(name):
+                short[name] = value
+        short["lengths"] = [*map(len, (*key_lists, *long_lists))]
+        values = [_PACKED(short), *(plan[name] for name in self.long)]
+        for found in long_lists:
             values += found
         return names, values
 
     @property
     def prologue(self) -> str:
         """The lines of Lua that give the script its variables."""
-        marks = [(name, "") for name in self.texts] + [(name, _FLAG) for name in self.flags]
-        marks += [(name, _OBJECT) for name in self.objects]
-        read = [f"  {name} = {_READ[mark].format(n)}," for n, (name, mark) in enumerate(marks, 1)]
-        lengths = len(marks) + 1
-        first = lengths + len(self.key_lists) + len(self.arg_lists)
-        arg_lists = [f"plan.{name}" for name in self.arg_lists]
+        long_lists = [f"plan.{name}" for name in self.long_lists]
+        taken = len(self.key_lists)
         return "\n".join(
             [
                 _LIST_AT,
                 f"local {', '.join(self.keys)} = unpack(KEYS, 1, {len(self.keys)})",
-                "local plan = {",
-                *read,
-                "}",
+                "local plan = cjson.decode(ARGV[1])",
+                *(f"plan.{name} = plan.{name} or NONE" for name in self.lists),
+                *(f"plan.{name} = ARGV[{n}]" for n, name in enumerate(self.long, 2)),
                 *(f"local {name}" for name in self.key_lists),
-                *_lists_of("KEYS", self.key_lists, len(self.keys) + 1, lengths),
-                *_lists_of("ARGV", arg_lists, first, lengths + len(self.key_lists)),
+                *_lists_of("KEYS", self.key_lists, len(self.keys), 0),
+                *_lists_of("ARGV", long_lists, len(self.long) + 1, taken),
             ]
         )
 
@@ -125,17 +119,22 @@ def layout_in(script: str) -> ScriptLayout | None:
     return ScriptLayout(
         keys=marked(keys, ""),
         key_lists=marked(keys, _LIST),
-        texts=marked(args, ""),
-        flags=marked(args, _FLAG),
-        objects=marked(args, _OBJECT),
-        arg_lists=marked(args, _LIST),
+        required=marked(args, ""),
+        optional=marked(args, _OPTIONAL),
+        lists=marked(args, _LIST),
+        long=marked(args, _LONG),
+        long_lists=marked(args, _LONG_LIST),
     )
 
 
-def _lists_of(source: str, names: Sequence[str], start: int, lengths: int) -> list[str]:
-    """Return the lines that read lists one after the other, from a position on."""
+def _lists_of(source: str, names: Sequence[str], before: int, taken: int) -> list[str]:
+    """Return the lines that read lists, one after the other.
+
+    `before` is the number of values before them, `taken` that of the lists whose length is named
+    before theirs.
+    """
     position = f"next_in_{source}"
-    lines = [f"local {position} = {start}"]
-    for number, name in enumerate(names, lengths):
-        lines.append(f"{name}, {position} = list_at({source}, {position}, ARGV[{number}])")
+    lines = [f"local {position} = {before + 1}"]
+    for n, name in enumerate(names, taken + 1):
+        lines.append(f"{name}, {position} = list_at({source}, {position}, plan.lengths[{n}])")
     return lines

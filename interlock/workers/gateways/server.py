@@ -45,8 +45,8 @@ _LOG_LINES_SHOWN = 5
 
 # Interlock relies on these: nothing is evicted, every write is in the append-only file, and the
 # file is on disk at most a second later. The data folder is the working directory. A stream's
-# blocks are a quarter of the default: logs are short, and with the default their first block would
-# be most of a record's memory.
+# blocks are a tenth of the default: logs are short, and their first block, which is taken whole,
+# would be most of a record's memory. Smaller ones cost each line more than the record saves.
 SETTINGS: Mapping[str, str] = {
     "bind": LOOPBACK,
     "protected-mode": "yes",
@@ -56,7 +56,7 @@ SETTINGS: Mapping[str, str] = {
     "maxmemory-policy": "noeviction",
     "save": '""',
     "tcp-keepalive": "60",
-    "stream-node-max-bytes": "1024",
+    "stream-node-max-bytes": "384",
     "always-show-logo": "no",
 }
 

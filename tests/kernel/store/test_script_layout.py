@@ -13,13 +13,15 @@ from interlock.kernel.store.scripts import layout_of
 SCRIPT = """\
 -- Returns what it is given.
 -- KEYS     record, log, chain..., queues...
--- ARGV     id, ends?, shares{}, timers...,
---          messages...
+-- ARGV     id, event*, ends?, shares?, timers...,
+--          messages*...
 -- Returns  what it is given
 return cjson.encode({
-  record, log, chain, queues, plan.id, plan.ends, plan.shares, plan.timers, plan.messages
+  record, log, chain, queues, plan.id, plan.event, plan.ends or false, plan.shares or false,
+  plan.timers, plan.messages
 })
 """
+PLAN = {"id": "x", "event": ""}
 KEYS = {"record": "{a}r", "log": "{a}log"}
 
 
@@ -37,26 +39,31 @@ def seen(client: redis.Redis, keys: dict[str, Any], plan: dict[str, Any]) -> Any
 
 def test_a_script_sees_each_value_under_its_name(client: redis.Redis) -> None:
     keys = KEYS | {"chain": ["{a}1", "{a}2"], "queues": ["{a}q"]}
-    plan = {"id": "x", "ends": True, "shares": {"left": "l"}, "timers": ["t", "5"], "messages": [7]}
+    plan = {"id": "x", "event": b"\xc3\xa9", "ends": True, "shares": {"left": "l"}}
+    plan |= {"timers": ["t", 5], "messages": [b"m", b"n"]}
 
-    assert seen(client, keys, plan) == (
-        b'["{a}r","{a}log",["{a}1","{a}2"],["{a}q"],"x",true,{"left":"l"},["t","5"],["7"]]'
+    assert seen(client, keys, plan).decode() == (
+        '["{a}r","{a}log",["{a}1","{a}2"],["{a}q"],"x","\u00e9",true,{"left":"l"},["t",5],'
+        '["m","n"]]'
     )
 
 
 def test_what_is_marked_may_be_missing(client: redis.Redis) -> None:
-    assert seen(client, KEYS, {"id": "x"}) == b'["{a}r","{a}log",{},{},"x",false,false,{},{}]'
+    found = seen(client, KEYS, {"id": "x", "event": ""})
+
+    assert found == b'["{a}r","{a}log",{},{},"x","",false,false,{},{}]'
 
 
 @pytest.mark.parametrize(
     ("keys", "plan"),
     [
-        ({"record": "{a}r"}, {"id": "x"}),
-        (KEYS, {}),
-        (KEYS | {"holds": "{a}h"}, {"id": "x"}),
-        (KEYS, {"id": "x", "end": True}),
+        ({"record": "{a}r"}, PLAN),
+        (KEYS, {"event": ""}),
+        (KEYS, {"id": "x"}),
+        (KEYS | {"holds": "{a}h"}, PLAN),
+        (KEYS, PLAN | {"end": True}),
     ],
-    ids=["a key is missing", "an argument is missing", "an unknown key", "an unknown argument"],
+    ids=["no key", "no argument", "no long text", "an unknown key", "an unknown argument"],
 )
 def test_a_name_that_does_not_fit_is_refused(keys: dict[str, Any], plan: dict[str, Any]) -> None:
     with pytest.raises(KeyError):

@@ -6,12 +6,12 @@
 --          ended_index, search_index, metrics, feed, spawn_members, saved, chain...,
 --          fact_records..., subscribers..., parent_keys..., shared_keys..., family_log...,
 --          message_queues...
--- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data,
---          notification, waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?,
---          poll_ms, window_ms, feed_length, family_log_length, initial_lease?, leased_at,
---          lease_entry, lease_nonce, lease_holder, lease_ms, lease_grace_ms, lease_exclusive?,
---          parent{}, shares{}, retitle{}, caps{}, deltas{}, slots{}, warrant..., timers...,
---          effects..., logged..., fact_versions..., messages..., events..., states...
+-- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data*, notification?,
+--          waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?, poll_ms,
+--          window_ms, feed_length, family_log_length, leased_at?, lease_entry?, lease_nonce?,
+--          lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?, parent?, shares?, retitle?,
+--          caps?, deltas?, slots?, warrant..., timers..., effects..., fact_versions..., states...,
+--          logged*..., messages*..., events*...
 -- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification};
 --          status: committed | replayed | reused | missing | fenced | conflict | held | over |
 --          paused | busy, and for the last four a detail in the place of the first suffix
@@ -92,7 +92,7 @@ if plan.spawns then
 end
 log_hops(plan, stored + 1, log, feed, family_log[1])
 create_effects(owner, plan, version, message_queues, plan.messages)
-if plan.initial_lease then
+if plan.leased_at then
   lease_at_once(owner, plan, version, log, last_token)
 end
 redis.call('HSET', record, unpack(fields))

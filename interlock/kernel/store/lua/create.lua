@@ -6,17 +6,18 @@
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, state_index, creation_index,
 --          search_index, metrics, feed, spawn_members, parent_keys..., shared_keys...,
 --          above_keys..., family_log..., message_queues...
--- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data, waits?,
---          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, initial_lease?,
---          leased_at, lease_entry, lease_nonce, lease_holder, lease_ms, lease_grace_ms,
---          lease_exclusive?, shares{}, caps{}, slots{}, names..., above..., timers..., effects...,
---          logged..., messages..., events..., states...
+-- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data*, waits?,
+--          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, leased_at?,
+--          lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?,
+--          shares?, caps?, slots?, names..., above..., timers..., effects..., states...,
+--          logged*..., messages*..., events*...
 -- Returns  {status, version, ms, machine of the parent that counts it or ''}; status: created |
 --          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
 --          in the place of the version: held, by which record | below, which record
 -- `countdown` is '' where no parent counts the record; parent_keys are the parent, the members of
 -- the countdown and the children of the parent. above_keys are the records above it, the root
--- first, and `above` has the id and the machine of each. What follows the creation has an event too.
+-- first, and `above` has the id and the machine of each. What follows the creation has an event
+-- too.
 local id = plan.id
 
 local function has_ended(parent)
@@ -89,7 +90,7 @@ if plan.waits then
 end
 set_timers(owner, plan.timers, version)
 create_effects(owner, plan, version, message_queues, plan.messages)
-if plan.initial_lease then
+if plan.leased_at then
   lease_at_once(owner, plan, version, log, '0')
 end
 redis.call('HSET', record, unpack(fields))

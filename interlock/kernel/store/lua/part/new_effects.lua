@@ -6,7 +6,7 @@
 --         's:<suffix>' of its record, ...}
 local function create_effects(owner, plan, version, queues, messages)
   for n, line in ipairs(plan.effects) do
-    if n ~= tonumber(plan.leased_at) then
+    if n ~= plan.leased_at then
       local suffix = version .. '.' .. (n - 1) .. ':' .. plan.nonce
       local slots = plan.slots and plan.slots[tostring(n)]
       put(owner.fields, 'e:' .. suffix, line)

@@ -31,7 +31,7 @@ local function failed_precondition(plan, record, paused, keys)
   if runs > 0 and lacks_runs(keys.chain, runs) then
     return 'over', ''
   end
-  if not plan.initial_lease then
+  if not plan.leased_at then
     return nil
   end
   if paused then
