@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from interlock.workflow.durations import days, hours, minutes, seconds
     from interlock.workflow.parts import Budget
     from interlock.workflow.place import WorkflowError
+    from interlock.workflow.secret import Secret
     from interlock.workflow.work import Work
     from interlock.workflow.workflow import Workflow
 
@@ -120,6 +121,7 @@ __all__ = [
     "RecordEnd",
     "Refuse",
     "Runs",
+    "Secret",
     "Settings",
     "Shape",
     "Steps",
@@ -210,6 +212,7 @@ _MODULES = {
     "workflow.durations": ("days", "hours", "minutes", "seconds"),
     "workflow.parts": ("Budget",),
     "workflow.place": ("WorkflowError",),
+    "workflow.secret": ("Secret",),
     "workflow.work": ("Work",),
     "workflow.workflow": ("Workflow",),
 }

@@ -124,6 +124,8 @@ class Settings(BaseModel):
     capabilities: str | None = None
     capabilities_root: Path = Path()  # their modules and relative files are there
     systems: tuple[str, ...] = Field(default_factory=tuple)  # modules that add machines
+    # Variables that data of workflows may name as secrets; a * at the end stands for more.
+    secrets: tuple[str, ...] = Field(default_factory=tuple)
 
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
     cards: Path | None = None
@@ -196,7 +198,13 @@ class Settings(BaseModel):
         return {name: int(count) for name, _, count in pairs}
 
     @field_validator(
-        "intake_accepts", "pass_variables", "roles", "systems", *SANDBOX_SETTINGS, mode="before"
+        "intake_accepts",
+        "pass_variables",
+        "roles",
+        "secrets",
+        "systems",
+        *SANDBOX_SETTINGS,
+        mode="before",
     )
     @classmethod
     def _names(cls, value: object) -> object:
@@ -212,6 +220,18 @@ class Settings(BaseModel):
         for name in names:
             if not re.fullmatch(r"\w+", name) or name.startswith("GIT_"):
                 raise ValueError(f"{name!r} cannot be passed on: name variables, none of GIT_")
+        return names
+
+    @field_validator("secrets")
+    @classmethod
+    def _secrets(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is no variable, all variables, and the settings of Interlock."""
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z_]\w*\*?", name, re.ASCII) or name.startswith(PREFIX):
+                raise ValueError(
+                    f"{name!r} cannot be read as a secret: name variables, such as STRIPE_KEY or "
+                    f"STRIPE_*, none of {PREFIX}"
+                )
         return names
 
     @field_validator("metrics_address")

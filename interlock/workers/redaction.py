@@ -77,14 +77,35 @@ def passwords(texts: Iterable[str]) -> Iterator[str]:
             yield from (password, unquote(password))
 
 
+# What steps of this process have read as secrets, whatever the names of the variables are.
+_READ: dict[str, None] = {}
+
+
+def hide_from_now_on(secret: str) -> None:
+    """Hide a secret that a step reads, in all that this process says of it later."""
+    _READ[secret] = None
+
+
+def holds_secret(value: Any) -> bool:
+    """Whether a JSON value has a secret in it that a step of this process has read."""
+    if isinstance(value, str):
+        return any(len(each) >= SECRET_BYTES_MIN and each in value for each in list(_READ))
+    if isinstance(value, Mapping):
+        return any(map(holds_secret, value.values()))
+    return isinstance(value, list) and any(map(holds_secret, value))
+
+
 def without_secrets(text: str, *secrets: str) -> str:
     """Return what somebody outside has said, without these secrets and those of this process.
 
-    Those are the secrets in its environment; passwords in any address are hidden as well.
+    Those are the secrets in its environment, and those that its steps have read; passwords in any
+    address are hidden as well.
     """
     for secret in (*secrets, *named_secrets(os.environ), *passwords([text])):
         if len(secret) >= SECRET_BYTES_MIN:
             text = text.replace(secret, "*" * len(secret))
+    for secret in list(_READ):
+        text = text.replace(secret, "*" * len(secret))
     return text
 
 

@@ -89,7 +89,7 @@ def _faults_of(name: str, field: FieldInfo) -> Iterator[str]:
     if merge_of(field) is Merge.SUM and field.annotation not in (int, float, Decimal):
         yield "is a Sum of what is no number: write Sum[int], Sum[float] or Sum[Decimal]"
     if any(kind in (SecretStr, SecretBytes) for kind in found):
-        cure = "let the step read it, for instance from the environment"
+        cure = 'name it instead, as in `key: Secret = Secret("env:STRIPE_KEY")`'
         yield f"is a secret, of which JSON keeps stars alone: {cure}"
     yield from _faults_of_default(field)
 

@@ -13,6 +13,8 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
+from interlock.workflow.secret import Secret
+
 M = TypeVar("M", bound=BaseModel)
 
 _PLAIN: dict[Any, Any] = {
@@ -28,6 +30,7 @@ _PLAIN: dict[Any, Any] = {
     timedelta: timedelta(minutes=90),
     UUID: UUID(int=1),
     Any: "text",
+    Secret: Secret("env:EXAMPLE"),
 }
 # Tried in this order for a type that is none of the above, or that has bounds.
 _OTHERS: tuple[Any, ...] = (

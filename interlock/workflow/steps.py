@@ -16,6 +16,7 @@ from interlock.kernel.errors import FencedError, InvalidPayloadError, StoreError
 from interlock.kernel.store.codec import encode
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
+from interlock.workers.redaction import holds_secret, without_secrets
 from interlock.workflow.changing import ONCE
 from interlock.workflow.data import (
     Data,
@@ -32,6 +33,7 @@ from interlock.workflow.decorators import finished, is_async
 from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
 from interlock.workflow.parts import Cleanup, Declared, StepPart
+from interlock.workflow.secret import grant_secrets, has_secrets
 from interlock.workflow.work import UnclearError, Work, once_key, unclear
 
 
@@ -113,10 +115,14 @@ class _Running:
             whole = self.flow.data.model_validate(data.model_dump(warnings=False))
             if lost := next(lost_in_json(whole), ""):
                 raise ValueError(lost)  # noqa: TRY301 - one sentence for all that is wrong with data
-            change = changes(self.flow.data, before, as_json(whole))
+            after = as_json(whole)
+            change = changes(self.flow.data, before, after)
         except ValueError as failure:
             problem = f"{step.name} left data that cannot be kept: {short(failure)}"
             raise StepResultError(f"{problem} ({step.place})") from failure
+        if kept := [name for name, value in after.items() if holds_secret(value)]:
+            problem = f"{step.name} left the value of a secret in {kept[0]}"
+            raise StepResultError(f"{problem}: data are stored and shown; name it ({step.place})")
         try:
             encode(change, f"what {step.name} has set")
         except InvalidPayloadError as refusal:  # it has the size, and the most that is taken
@@ -140,7 +146,7 @@ class _Running:
         may_be_done = self.step.once or isinstance(failure, UnclearError)
         if not may_be_done or _is_of_the_lease(work, failure):
             raise failure
-        why = blamed(failure, otherwise=str(self.step.place))
+        why = without_secrets(blamed(failure, otherwise=str(self.step.place)))
         return Outcome(LOST, {"code": "unclear", "detail": why})
 
 
@@ -161,4 +167,6 @@ def _is_of_the_lease(work: EffectWork, failure: BaseException) -> bool:
 
 def _arguments(work: EffectWork, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:
     data = flow.data.model_validate(visible(work.record.data))
+    if has_secrets(flow.data):
+        grant_secrets(data, work.dispatch.settings.secrets, work.dispatch.holder)
     return (data, Work(work, flow)) if takes_work else (data,)

@@ -17,6 +17,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
+from interlock.workers.redaction import without_secrets
 from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import Data
 from interlock.workflow.names import BEGIN, ends_of, families_of
@@ -86,7 +87,7 @@ class Work:
 
     def note(self, text: str) -> None:
         """Write a sentence into the log of the record, where `interlock history` shows it."""
-        self._work.note("note", {"text": text})
+        self._work.note("note", {"text": without_secrets(text)})
 
     def reserve(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
         """See to it that so much may be used, before it is used: `reserve(tokens=100)`.

@@ -43,6 +43,11 @@ STORIES = {
     "invoice": Story({"net": 100}, "done", data={"gross": 119}),
     "parcel_order": Story({"item": "tea"}, "done", data={"parcel": "parcel with tea"}),
     "provider_call": Story({"tenant": "acme", "text": "hello"}, "done"),
+    "card_charge": Story(
+        {"cents": 5, "key": "env:STRIPE_KEY"},
+        "done",
+        data={"key": "env:STRIPE_KEY", "charge": "charge of 5 with a key of 14 letters"},
+    ),
     "leave": Story(
         {"who": "Ann", "from_day": "Monday"},
         "refused",
@@ -75,6 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a folder for programs; what is imported from it is forgotten after the test."""
     shutil.copy(ROOT / "examples" / "own" / "model.py", tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("STRIPE_KEY", "sk_live_abcdef")
     monkeypatch.setattr(own_systems, "_ADDED", {})
     monkeypatch.setattr(MACHINES, "_added", {})
     known = set(sys.modules)
