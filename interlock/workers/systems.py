@@ -13,6 +13,7 @@ from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
 from interlock.workers.tasks.system import SYSTEM as TASKS
+from interlock.workers.text import visible_json
 from interlock.workers.threads.system import SYSTEM as THREADS
 from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
     from interlock.workers.terminal.page import Section
+
+VALUE_LENGTH_MAX = 300  # that is shown of one field
 
 SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS, WEBHOOKS)
 
@@ -101,19 +104,42 @@ def facts(resources: Resources) -> dict[str, bool]:
 
 
 def details(client: Client, record: Record) -> dict[str, str] | None:
-    """Return what `interlock show` prints of a record; None where its system leaves that to it."""
+    """Return what `interlock show` prints of a record; None where its system leaves that to it.
+
+    Of a system that INTERLOCK_SYSTEMS names these are the fields that it shows.
+    """
     named = (
         system.details[record.machine] for system in systems() if record.machine in system.details
     )
     source = next(named, None)
-    return load(source)(client, record) if source else None
+    return load(source)(client, record) if source else _own_fields(record)
 
 
 def evidence(client: Client, record: Record) -> list[Section]:
-    """Return what stands beside the cards of a record; nothing where its system has none."""
+    """Return what stands beside the cards of a record; by default what is shown of its data."""
+    from interlock.workers.terminal.page import NamedCells, Section  # noqa: PLC0415 - as above
+
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)
-    return list(load(source)(client, record)) if source else []
+    if source:
+        return list(load(source)(client, record))
+    fields = _own_fields(record)
+    return [Section("Data", [NamedCells(fields)])] if fields else []
+
+
+def _own_fields(record: Record) -> dict[str, str] | None:
+    """Return the fields of a record that are shown, if its system is one that was added."""
+    own = next((each for each in added_systems().values() if record.machine in each.machines), None)
+    if own is None:
+        return None
+    set_ones = (name for name in own.shown if record.data.get(name) not in (None, "", [], {}))
+    return {name: _value_text(record.data[name]) for name in set_ones}
+
+
+def _value_text(value: Any) -> str:
+    """Return a value as one line, which is JSON for what has parts."""
+    text = " ".join((value if isinstance(value, str) else visible_json(value)).split())
+    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 1]}…"
 
 
 def output_source(client: Client, record: Record, run: int | None = None) -> OutputSource | None:

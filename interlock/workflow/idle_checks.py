@@ -13,6 +13,7 @@ OF_A_FUNCTION = {
     "retry_delay": SECOND,
     "pool": "",
     "queue": "",
+    "title": "",
     "concurrency": None,
     "key": None,
 }

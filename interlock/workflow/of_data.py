@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
@@ -10,7 +11,7 @@ from pydantic import BaseModel, create_model
 from interlock.kernel.amounts import amounts
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.payload import CardAnswer
-from interlock.kernel.question import nothing
+from interlock.kernel.question import title_in
 from interlock.kernel.table import Ask, Bounds
 from interlock.workflow.data import (
     JsonData,
@@ -23,7 +24,7 @@ from interlock.workflow.data import (
     visible,
 )
 from interlock.workflow.moments import epoch_ms, zone_named
-from interlock.workflow.parts import Declared, QuestionPart, StepPart
+from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
 from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import fields_set
 
@@ -59,8 +60,8 @@ class OfData:
         )
 
     def title(self) -> Callable[[JsonData], str]:
-        """Return what names a record in lists."""
-        return self.text(self.flow.title, self.flow.place) if self.flow.title else nothing
+        """Return what names a record in lists: without a text, its `title` or `description`."""
+        return self.text(self.flow.title, self.flow.place) if self.flow.title else title_in
 
     def moment(self, until: Callable[[Any], Any], place: SourceLine) -> Callable[[JsonData], int]:
         """Return what gives the time that the data name, in ms since 1970."""
@@ -132,6 +133,20 @@ class OfData:
             for name, number in left.items()
             if number
         )
+
+    def waits(self, wait: WaitPart) -> Callable[[JsonData], str]:
+        """Return what says for which call a record waits, or until when."""
+        moment = self.moment(wait.until, wait.place) if wait.until else None
+        calls = [f"for the call {' or '.join(wait.calls)}"] if wait.calls else []
+
+        def waits(data: JsonData) -> str:
+            parts = [*calls]
+            if moment:
+                at = datetime.fromtimestamp(moment(data) / 1_000, UTC)
+                parts.append(f"until {at:%Y-%m-%d %H:%M:%S} UTC, when {wait.then} follows")
+            return f"It waits {', or '.join(parts)}." if parts else ""
+
+        return waits
 
     def answer(self, ask: Ask) -> JsonData:
         """Return the data with the fields of an answer. Raises InvalidPayloadError."""

@@ -313,7 +313,10 @@ class _Table(Ways):
             late, target = {"says": "nothing that it waited for came in time"}, wait.on_timeout
             self._add(wait.name, self._into(TIMEOUT, wait.name, target, by(STALLS), **late))
         timers += self._expiry(wait.name)
-        self.stages.append(Waiting(self.state[wait.name], tuple(timers), awaited=awaited))
+        outlook = self.of_data.waits(wait)
+        self.stages.append(
+            Waiting(self.state[wait.name], tuple(timers), outlook=outlook, awaited=awaited)
+        )
         for call, (target, model) in wait.calls.items():
             fields: dict[str, Any] = {"says": f"{call} was called"}
             if model:

@@ -174,6 +174,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         then: str,
         on_failure: str = "ask",
         name: str = "",
+        title: str = "",
         once: bool = False,
         timeout: timedelta = ...,
         max_attempts: int = 3,
@@ -203,6 +204,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         on_failure: str = ASK,
         name: str = "",
         workflow: Definition[Any] | None = None,
+        title: str = "",
         once: bool = False,
         timeout: timedelta = HOUR,
         max_attempts: int = 3,
@@ -218,9 +220,11 @@ class Workflow(WaitingStates[D], ByHand[D]):
         The function that is decorated works on it, or another `workflow`. Where a function fails
         for good, `on_failure` says what follows: "ask" a person about that child, which the others
         wait for, or "skip" it; any other word is the state that follows at once, and the others are
-        cancelled. A step reads what came of them by `Work.results`.
+        cancelled. A step reads what came of them by `Work.results`. `title` is a line that names a
+        child in lists, with fields of its item in braces.
         """
-        options = {
+        options: dict[str, Any] = {
+            "title": title,
             "once": once,
             "timeout": timeout,
             "max_attempts": max_attempts,
@@ -261,6 +265,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         field: str,
         *,
         on_failure: str,
+        title: str,
         **options: Any,
     ) -> Workflow[Any]:
         """Return the workflow of one item: one step, which ends as done or failed."""
@@ -269,7 +274,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         item = item_model(place, self.data, field)
         check_data(function, item, f"the items of {field}", Work)
         check_returns_nothing(function, "works on an item", ", and set a field")
-        child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name)
+        child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name, title=title)
         child.declared.above = self.declared
         child._add(
             StepPart(

@@ -6,7 +6,7 @@ effect is read from its record and its log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.kernel.effect import Kind
@@ -20,7 +20,7 @@ READ_MAX = 32  # effects of each partition, those that are polled next
 
 @dataclass(frozen=True, slots=True)
 class OwedEffect:
-    """An effect that nobody has at work, since when (ms, by the store), and how often it began."""
+    """An effect, since when it is owed (ms, by the store), and how often it began."""
 
     key: str
     machine: str
@@ -35,7 +35,7 @@ class OwedEffect:
 
 
 class OwedReader:
-    """Finds effects that nobody has at work, over one client."""
+    """Finds the effects that are owed longest, over one client."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -47,10 +47,7 @@ class OwedReader:
         record holds, for another effect of their record, for a slot, or for a person, and those of
         paused records: each says so elsewhere.
         """
-        indexes = [self.keys.effects(partition) for partition in range(PARTITIONS)]
-        pages = read_all(self.client, [("ZRANGE", name, 0, READ_MAX - 1) for name in indexes])
-        keys = [member.decode() for page in pages for member in page]
-        found = list(self._read(keys))
+        found = list(self._read(("owed", "lapsed")))
         occupied = self._occupied([one for one, entry in found if entry.exclusive])
         noted = self._noted_ms([one for one, entry in found if entry.kind is not Kind.STATE])
         aged = [
@@ -60,8 +57,18 @@ class OwedReader:
         ]
         return sorted(aged, key=lambda one: one.since_ms)
 
-    def _read(self, keys: Sequence[str]) -> Iterator[tuple[OwedEffect, Entry]]:
-        """Yield each of these effects that waits for nobody, and its entry."""
+    def at_work(self) -> list[OwedEffect]:
+        """Return the effects that somebody has at work, the one that is owed longest first.
+
+        Of each partition READ_MAX effects are looked at, those whose leases end first.
+        """
+        return sorted((one for one, _ in self._read(("leased",))), key=lambda one: one.since_ms)
+
+    def _read(self, states: Collection[str]) -> Iterator[tuple[OwedEffect, Entry]]:
+        """Yield each effect in these states that waits for nobody, and its entry."""
+        indexes = [self.keys.effects(partition) for partition in range(PARTITIONS)]
+        pages = read_all(self.client, [("ZRANGE", name, 0, READ_MAX - 1) for name in indexes])
+        keys = [member.decode() for page in pages for member in page]
         commands: list[tuple[str, ...]] = []
         for key in keys:
             record_id, suffix = split_key(key)
@@ -76,7 +83,7 @@ class OwedReader:
             entry = codec.entry_of(split_key(key)[1], line.decode())
             if entry.awaits_slot or entry.asks_person:
                 continue
-            if entry.state in ("owed", "lapsed"):
+            if entry.state in states:
                 owed = OwedEffect(
                     key=key,
                     machine=machine.decode(),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.errors import StoreError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import UNLISTED
+from interlock.kernel.machines import UNLISTED, effect_queue
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.card import kinds_of
@@ -197,9 +197,9 @@ class FlowWatch:
         names = effect_queues(machines, INTAKE_QUEUE, SWEEPS_QUEUE)
         lengths = self.dispatch.publisher.queue_lengths(names)
         sent_s = self.dispatch.publisher.oldest_sent_s([name for name in names if lengths[name]])
-        found = []
+        lags, found = lags_of(machines, counted), []
         for name, messages in lengths.items():
-            lag = counted.lag.get(name, Durations())
+            lag = lags[name]
             if messages or sum(lag.buckets):
                 oldest_ms = sent_s[name] * 1_000 if name in sent_s else None
                 row = QueueRow(name, messages, oldest_ms, at_most(lag, 0.95), sum(lag.buckets))
@@ -265,6 +265,24 @@ def _states(machine: Machine, counts: Mapping[str, int], counted: Metrics) -> li
             )
         )
     return rows
+
+
+def lags_of(machines: Iterable[Machine], counted: Metrics) -> dict[str, Durations]:
+    """Return how long effects waited in each queue.
+
+    They are counted by their names alone: one that machines owe in different queues is left out.
+    """
+    queues: dict[str, set[str]] = defaultdict(set)
+    for machine in machines:
+        for effect in machine.effects.values():
+            queues[effect.name].add(effect_queue(machine.name, effect))
+    found: dict[str, Durations] = defaultdict(Durations)
+    for name, lag in counted.lag.items():
+        if len(queues[name]) == 1:
+            (queue,) = queues[name]
+            both = zip(found[queue].buckets, lag.buckets, strict=True)
+            found[queue] = Durations([sum(pair) for pair in both])
+    return found
 
 
 def at_most(dwell: Durations, share: float) -> int | None:

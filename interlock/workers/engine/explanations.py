@@ -25,10 +25,13 @@ def explain(
     machine, state = answers.machine, answers.record.state
     stage = machine.stage(state)
     offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
-    if trigger in offered or trigger not in machine.triggers:
-        trigger = answers.trigger(state, trigger)
-        fields = answers.payload(state, trigger, fields, by)
-    return _explained(dispatch, answers, trigger, fields)
+    if trigger not in offered and trigger in machine.triggers:
+        return _explained(dispatch, answers, trigger, fields)
+    fired = answers.trigger(state, trigger)
+    fields = answers.payload(state, fired, fields, by)
+    found = _explained(dispatch, answers, fired, fields)
+    # In the word that was asked about: the trigger of a choice may have another name.
+    return replace(found, sentence=found.sentence.replace(fired, trigger, 1))
 
 
 def explain_all(dispatch: Dispatch, answers: CardAnswers, by: str) -> list[Explanation]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from interlock.kernel.event import Event, Note, line_data
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, place_of
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
@@ -40,10 +40,20 @@ def summarize(client: Client, record: Record) -> dict[str, Any]:
         "cards": [card.as_data() for card in client.open_cards.of([record])],
         "outlook": client.outlook(record),
         "details": details(client, record),
+        "place": place_in_family(client, record),
         "children": views.children(record.id),
         "family": family_of(client, record.id),
         "failures": views.last_failures([record])[record.id],
     }
+
+
+def place_in_family(client: Client, record: Record) -> str:
+    """Say which of the children of its parent a record is, or ''."""
+    generation, number, _ = place_of(record.id)
+    if not (record.parent and number):
+        return ""
+    siblings = map(place_of, client.dispatch.views.children(record.parent))
+    return f"number {number} of {sum(one[0] == generation for one in siblings)}"
 
 
 def family_of(client: Client, record_id: str) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from interlock.kernel.amounts import MONEY
 from interlock.kernel.event import words_of
 from interlock.kernel.question import inner
+from interlock.kernel.record import parent_of
 from interlock.kernel.store.counts import COUNT_MAX
 from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
 from interlock.workers.systems import systems
@@ -96,6 +97,8 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Grid:
     for name, text in details.items() if details else shown_fields(value["data"]):
         if name != "why" or not is_said(text, said_below):
             facts.add_row(name, text)
+    if value["place"]:
+        facts.add_row("part of", f"{parent_of(value['id'])}, {value['place']}")
     if value["family"]:
         facts.add_row("family", value["family"])
     for label, (name, amount) in counters_shown(value["counters"]).items():

@@ -33,6 +33,7 @@ def test_an_effect_that_is_at_work_does_not_wait_and_one_that_failed_waits_since
     world.later(1_000)
     lease = world.claim()
     assert owed(world) == []
+    assert [one.name for one in OwedReader(world.client, world.keys).at_work()] == ["work"]
 
     world.leases.release(lease, counted=True, delay_ms=5_000)
     world.later(1_000)
@@ -40,6 +41,7 @@ def test_an_effect_that_is_at_work_does_not_wait_and_one_that_failed_waits_since
     assert ages_s(world) == [("work", 2.0)]
     [one] = owed(world)
     assert one.attempts == 1
+    assert OwedReader(world.client, world.keys).at_work() == []
 
 
 def test_an_effect_whose_holder_is_lost_waits(world: World) -> None:

@@ -55,7 +55,9 @@ def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str
     room = None if height is None else max(height - len(head) - 2, 0)
     rows = snapshot.lines if room is None else snapshot.lines[:room]
     hidden = len(snapshot.lines) - len(rows)
-    body: list[RenderableType] = [_table(rows, width)] if snapshot.lines else [_no_claims(snapshot)]
+    body: list[RenderableType] = [_table(rows, width)] if snapshot.lines else []
+    if not body and _has_tasks(snapshot):
+        body = [_no_claims(snapshot)]
     return Group(*head, *body, _foot(hidden, snapshot.more, width))
 
 
@@ -100,15 +102,19 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
     if snapshot.owed and (waited_ms := snapshot.at_ms - snapshot.owed.since_ms) > OWED_MS:
         name, record_id = snapshot.owed.name, snapshot.owed.record_id
         queues.append(Text(f"{name} of {record_id} has waited for {age(waited_ms)}", "bold red"))
-    return [
+    agents = [
         *_row("agents", looks, "none at work", width),
         *_row("tasks", tasks, "none", width),
+    ]
+    waiting = [*_starving(snapshot, width), *_oldest(snapshot.oldest, width)]
+    return [
+        *(agents if _has_tasks(snapshot) else ()),
         *_others(snapshot, width),
+        *_working(snapshot, width),
         *_row("queues", queues, "nothing waits for a worker", width),
         *_asks(snapshot, width),
         *_next_tries(snapshot, width),
-        *_starving(snapshot, width),
-        *_oldest(snapshot.oldest, width),
+        *(waiting if _has_tasks(snapshot) else ()),
         *_late_sweeps(snapshot.late_sweeps, width),
     ]
 
@@ -136,8 +142,24 @@ def _others(snapshot: Snapshot, width: int) -> list[Text]:
         states = [
             Text.assemble(f"{number} ", state_text(state)) for state, number in counts.items()
         ]
-        rows += _row(f"{name}s", states, "", width)
+        rows += _row(name, states, "", width)
     return rows
+
+
+def _working(snapshot: Snapshot, width: int) -> list[Text]:
+    """Say which of their effects are at work; no row where there is none."""
+    items = [
+        Text.assemble(
+            one.record_id, f" {one.name}", (f" {age(snapshot.at_ms - one.since_ms)}", "dim")
+        )
+        for one in snapshot.working
+    ]
+    return _row("at work", items, "", width) if items else []
+
+
+def _has_tasks(snapshot: Snapshot) -> bool:
+    """Whether there are coding tasks, or nothing else that could be shown."""
+    return bool(any(snapshot.tasks.values()) or snapshot.lines or not snapshot.others)
 
 
 def _asks(snapshot: Snapshot, width: int) -> list[Text]:
@@ -202,7 +224,8 @@ def _row(
     label: str, items: Sequence[Text], nothing: str, width: int, *, rows_max: int = LABEL_LINES_MAX
 ) -> list[Text]:
     """Return a label and its items, folded between items and cut at the last row."""
-    rows = [Text(label.ljust(LABEL_WIDTH), style="dim")]
+    # The name of a machine may be longer than the column.
+    rows = [Text(label.ljust(LABEL_WIDTH - 1) + " ", style="dim")]
     if not items:
         rows[0].append(nothing)
         return [_fit(rows[0], width)]

@@ -37,6 +37,7 @@ class Snapshot(TasksOverview):
     asked: tuple[AgedRecord, ...]
     others: Mapping[str, Mapping[str, int]]
     others_at_work: int
+    working: Sequence[OwedEffect]  # effects of these that are at work, the longest owed first
     late_sweeps: Mapping[str, int | None]
     owed: OwedEffect | None  # the one that nobody has at work and that is owed longest
     slots: Sequence[str]  # what is said of slots that effects wait for
@@ -73,6 +74,7 @@ class SnapshotReader:
             asked=asked,
             others=others,
             others_at_work=self._at_work(others),
+            working=[one for one in self.dispatch.owed.at_work() if one.machine in others],
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
             owed=next(iter(self.dispatch.owed.oldest()), None),
             slots=() if self.backlog else busy_slots(self.dispatch),

@@ -35,7 +35,8 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
-from interlock.workers.systems import handlers
+from interlock.workers.systems import details, evidence, handlers
+from interlock.workers.terminal.page import NamedCells
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, SITE, sign_in
@@ -134,6 +135,21 @@ OWN: dict[str, dict[str, Any]] = {
     "invoice": {"supplier": "Acme", "amount": 5.0},
     "parcel": {"to": "Oslo"},
 }
+
+
+def test_its_data_are_shown_with_the_record_and_beside_its_card(
+    added: None, environment: dict[str, str]
+) -> None:
+    del added
+    client = Client(read_settings(environment), actor="ann")
+    client.submit({"supplier": "Acme", "amount": 5.0}, machine="invoice", id="inv-3")
+    record = client.show("inv-3")
+
+    fields = details(client, record)
+    (section,) = evidence(client, record)
+
+    assert fields == {"supplier": "Acme", "amount": "5.0"}
+    assert (section.title, section.parts[0]) == ("Data", NamedCells(fields))
 
 
 @pytest.mark.parametrize("name", OWN)

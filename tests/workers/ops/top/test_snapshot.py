@@ -356,8 +356,54 @@ def test_records_of_other_machines_are_counted_by_state(client: Client, tmp_path
 
     assert snapshot.others["run"] == {"running": 1}
     assert sum(snapshot.others["thread"].values()) == 1
-    assert "runs     1 running" in text(snapshot)
+    assert "run      1 running" in text(snapshot)
     assert verdict(snapshot).plain == "work flows"
+
+
+def test_effects_of_other_machines_that_are_at_work_are_named_with_their_age(
+    client: Client,
+) -> None:
+    request = {"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"}
+    thread = client.submit(request, machine="thread")
+    (entry,) = client.show(thread.id).entries
+    effect = client.dispatch.effect("thread", entry.name)
+    client.dispatch.leases.claim(
+        entry.key(thread.id),
+        effect,
+        nonce="n",
+        holder="here",
+        schema=client.machines["thread"].schema,
+    )
+
+    snapshot = SnapshotReader(client).read()
+
+    assert [one.record_id for one in snapshot.working] == [thread.id]
+    assert re.search(rf"at work +{thread.id} {entry.name} \d", text(snapshot))
+
+
+def test_without_coding_tasks_nothing_is_said_of_them(client: Client) -> None:
+    client.submit(
+        {"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"},
+        machine="thread",
+    )
+    drawn = text(SnapshotReader(client).read())
+
+    assert not {"agents", "tasks", "starved", "oldest"} & {
+        line.split(" ")[0] for line in drawn.splitlines()
+    }
+    assert "no task is claimed" not in drawn
+    submitted(client, "b/one")
+    assert "tasks    1 open" in text(SnapshotReader(client).read())
+
+
+def test_the_name_of_a_machine_that_is_long_stands_apart_from_its_numbers(client: Client) -> None:
+    snapshot = replace(
+        SnapshotReader(client).read(),
+        others={"documents": {"done": 2}, "document_summarise": {"done": 1, "failed": 3}},
+    )
+
+    assert "documents   2 done" in text(snapshot)
+    assert "document_summarise   1 done  3 failed" in text(snapshot)
 
 
 def test_no_row_is_wider_than_the_terminal(client: Client) -> None:
