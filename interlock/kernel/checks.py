@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interlock.kernel.decision import Decision
-from interlock.kernel.effect import CASCADE
+from interlock.kernel.effect import CASCADE, Kind
 from interlock.kernel.errors import (
     AnotherChildError,
     ClosedParentError,
@@ -15,7 +15,7 @@ from interlock.kernel.errors import (
     InvalidPayloadError,
 )
 from interlock.kernel.machine import Machine
-from interlock.kernel.store.commands import NO_WARRANT, Answer, InitialLease, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, Answer, InitialLease, Offer, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 IN_THE_WAY = {
@@ -27,15 +27,22 @@ IN_THE_WAY = {
 OP_ID_LENGTH_MAX = 512
 
 
-def check_kept_effects(decision: Decision, initial_lease: InitialLease | None) -> None:
-    """Refuse a decision by which a kept effect would be owed that nobody holds.
+def lease_wanted(
+    decision: Decision, initial_lease: InitialLease | Offer | None
+) -> InitialLease | None:
+    """Return the initial lease that a caller wants of what a decision owes; a function is asked.
 
-    A kept effect is never published, so the caller must hold its lease from the start.
+    Refuses a decision by which a kept effect would be owed that nobody holds: it is never
+    published, so the caller must hold its lease from the start.
     """
+    if callable(initial_lease):
+        of_state = (owed for owed in decision.owes if owed.kind is Kind.STATE)
+        initial_lease = next((initial_lease(decision.after, owed) for owed in of_state), None)
     names = [owed.effect.name for owed in decision.owes if owed.effect.kept]
     if names and initial_lease is None:
         why = f"its {names[0]} needs a holder from the start; claim it, do not fire it"
         raise HeldError(decision.after.id, why)
+    return initial_lease
 
 
 def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:

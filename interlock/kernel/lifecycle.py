@@ -9,9 +9,9 @@ from interlock.kernel.amounts import check_deltas
 from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
     check_created,
-    check_kept_effects,
     check_op_id,
     deltas_of,
+    lease_wanted,
     merged_deltas,
     obstacle,
     unauthorised,
@@ -44,6 +44,7 @@ from interlock.kernel.store.commands import (
     EffectMessage,
     InitialLease,
     NoteDraft,
+    Offer,
     Render,
     Warrant,
     entitled,
@@ -51,6 +52,7 @@ from interlock.kernel.store.commands import (
     policy_facts,
 )
 from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.leases import Lease, initial_lease_of
 from interlock.kernel.store.redis import Store
 from interlock.kernel.table import UNBOUND, Bounds, Data
 
@@ -63,7 +65,7 @@ class Fired:
 
     `record` is the record after the call; it may be None where the call was replayed. `owed` are
     the effects that the caller should publish now, where the commit did not push their messages.
-    `ignored` is why the table ignored the trigger: that is noted, and nothing changes.
+    `ignored` is why the table ignored the trigger, which is noted. `lease` is the initial lease.
     """
 
     version: int
@@ -71,6 +73,7 @@ class Fired:
     replayed: bool = False
     owed: tuple[EffectMessage, ...] = ()
     ignored: str = ""
+    lease: Lease | None = None
 
 
 class Lifecycle:
@@ -125,7 +128,7 @@ class Lifecycle:
         )
         decision = created(machine, machine.decide_creation(record), begins=begins)
         check_children(self.machines, decision)
-        check_kept_effects(decision, initial_lease)
+        initial_lease = lease_wanted(decision, initial_lease)
         answer = self.store.create(
             machine,
             decision,
@@ -149,7 +152,7 @@ class Lifecycle:
         payload: Data,
         call: Call,
         *,
-        initial_lease: InitialLease | None = None,
+        initial_lease: InitialLease | Offer | None = None,
     ) -> Fired:
         """Fire a trigger at a record, given as it was last read or by its id.
 
@@ -158,7 +161,7 @@ class Lifecycle:
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
         void, ConflictError after many lost races, HeldError where another record is in the way, a
         StoreError where the store cannot serve. `initial_lease` leases the effect of the entered
-        state in the same step.
+        state in the same step; a function is asked whether it does.
         """
         try:
             return self._fired(target, trigger, payload, call, initial_lease)
@@ -174,7 +177,7 @@ class Lifecycle:
         trigger: str,
         payload: Data,
         call: Call,
-        initial_lease: InitialLease | None,
+        initial_lease: InitialLease | Offer | None,
     ) -> Fired:
         record = target if isinstance(target, Record) else None
         target_id = record.id if record else record_id(str(target))
@@ -191,7 +194,7 @@ class Lifecycle:
             decision = with_followers(self.machine(record.machine), decision)
             check_children(self.machines, decision)
             decision = reporting_loss(self.machines, decision, call.cause)
-            check_kept_effects(decision, initial_lease)
+            leased = lease_wanted(decision, initial_lease)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -201,11 +204,12 @@ class Lifecycle:
                 cause=call.cause,
                 deltas=deltas_of(call.deltas, decision),
                 render=self.render,
-                initial_lease=initial_lease,
+                initial_lease=leased,
             )
             match answer.status:
                 case "committed":
-                    return Fired(answer.version, decision.after, owed=answer.owed)
+                    owed, lease = answer.owed, initial_lease_of(target_id, answer.leased)
+                    return Fired(answer.version, decision.after, owed=owed, lease=lease)
                 case "replayed":
                     return Fired(answer.version, None, replayed=True)
                 case "reused":

@@ -47,6 +47,9 @@ class EffectMessage:
     priority: int
 
 
+# Asked for the initial lease of the effect that a record owes by its new state: given the record
+# after the commit, and what it owes. None: the effect is published.
+Offer = Callable[[Record, Owed], "InitialLease | None"]
 # Renders the message as the broker takes it: (list, text), or None to publish after the commit.
 Render = Callable[[EffectMessage], tuple[str, bytes] | None]
 
@@ -113,22 +116,31 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class InitialLease:
-    """A lease of the entered state's effect, given in the same step that creates the effect."""
+    """A lease of the entered state's effect, given in the same step that creates the effect.
+
+    Without it the call is refused, where the record is paused or the effect's place is occupied. An
+    `optional` one is not given to a paused record, which then owes the effect as any other.
+    """
 
     nonce: str
     holder: str
     lease_ms: int
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a script. `owed` has the messages that the caller should publish."""
+    """The answer of a script. `owed` has the messages that the caller should publish.
+
+    `leased` is what a commit returned of the initial lease that it gave.
+    """
 
     status: str
     version: int = 0
     at_ms: int = 0
     owed: tuple[EffectMessage, ...] = ()
     detail: str = ""
+    leased: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,25 +256,15 @@ def lease_plan(
     owed, holder = owes[leased - 1], sanitized(initial_lease.holder)
     return {
         "leased_at": leased,
+        "lease_effect": owed.effect.name,
         "lease_entry": codec.leased_entry(owed, holder, fires=machine.exhausts(state)),
         "lease_nonce": initial_lease.nonce,
         "lease_holder": holder,
         "lease_ms": initial_lease.lease_ms,
         "lease_grace_ms": owed.effect.grace_ms,
         "lease_exclusive": owed.effect.exclusive,
+        "lease_optional": initial_lease.optional,
     }
-
-
-def without_leased(
-    messages: Sequence[EffectMessage], owes: Sequence[Owed], initial_lease: InitialLease | None
-) -> tuple[EffectMessage, ...]:
-    """Return the messages without that of the effect which is leased at once."""
-    pairs = zip(messages, owes, strict=True)
-    return tuple(
-        message
-        for message, owed in pairs
-        if initial_lease is None or owed.kind is not Kind.STATE or owed.slots
-    )
 
 
 def sanitized(holder: str) -> str:
@@ -301,8 +303,16 @@ def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> dict[str, A
 NOTIFICATION_ENTRY = codec.new_entry(Owed(NOTIFICATION, Kind.TRANSITION), fires=False)
 
 
-def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[EffectMessage, ...]:
-    """Return the messages of a decision's effects, in the order in which they are owed."""
+def effect_messages(
+    record: Record,
+    nonce: str,
+    owes: Sequence[Owed],
+    initial_lease: InitialLease | None = None,
+) -> tuple[EffectMessage, ...]:
+    """Return the messages of a decision's effects, in the order in which they are owed.
+
+    An effect that is leased at once has none.
+    """
     return tuple(
         EffectMessage(
             f"{record.id}:{record.version}.{n}:{nonce}",
@@ -311,6 +321,7 @@ def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[E
             record.priority,
         )
         for n, owed in enumerate(owes)
+        if initial_lease is None or owed.kind is not Kind.STATE or owed.slots
     )
 
 

@@ -110,7 +110,7 @@ class Leases:
         if status != b"granted":
             return Refused(status.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
-        lease = _lease(key, suffix, effect, token.decode(), int(attempt), record)
+        lease = _lease(key, effect.name, token, int(attempt), record)
         if not (kept or hung):
             return lease
         return replace(lease, outcome=json.loads(kept) if kept else None, has_hung=bool(hung))
@@ -128,7 +128,7 @@ class Leases:
         if status != b"adopted":
             raise FencedError(record_id, "token")
         record = codec.record_of(record_id, pairs, counters)
-        return _lease(key, suffix, effect, new_token.decode(), int(attempt), record)
+        return _lease(key, effect.name, new_token, int(attempt), record)
 
     def _lease_keys(self, record_id: str) -> list[str]:
         """Return the keys of every script that gives a lease."""
@@ -276,16 +276,25 @@ class Leases:
         return status.decode()
 
 
-def _lease(
-    key: str, suffix: str, effect: Effect, token: str, attempt: int, record: Record
-) -> Lease:
+def initial_lease_of(record_id: str, leased: Sequence[Any]) -> Lease | None:
+    """Return the lease that a commit gave, from what its script returned of it."""
+    if not leased:
+        return None
+    token, pairs, counters = leased
+    record = codec.record_of(record_id, pairs, counters)
+    entry = next(entry for entry in record.entries if entry.token == token.decode())
+    return _lease(entry.key(record_id), entry.name, token, 1, record)
+
+
+def _lease(key: str, name: str, token: bytes, attempt: int, record: Record) -> Lease:
+    suffix = split_key(key)[1]
     entry = next(entry for entry in record.entries if entry.suffix == suffix)
     return Lease(
         key=key,
         suffix=suffix,
-        token=token,
+        token=token.decode(),
         attempt=attempt,
-        name=effect.name,
+        name=name,
         kind=entry.kind,
         record=record,
         interrupts=entry.posted,

@@ -37,7 +37,6 @@ from interlock.kernel.store.commands import (
     rendered_messages,
     shares_plan,
     timers_plan,
-    without_leased,
 )
 from interlock.kernel.store.decided import commit_keys, create_keys, hops_plan, records_above
 from interlock.kernel.store.keys import Keys
@@ -87,7 +86,7 @@ class Store:
         """Create a record. `countdown` is the one of its parent that it joins."""
         record = decision.after
         above = records_above(machine, record, countdown)
-        owed = effect_messages(record, nonce, decision.owes)
+        owed = effect_messages(record, nonce, decision.owes, initial_lease)
         named = create_keys(self.keys, machine, decision, countdown)
         named["above_keys"] = [*map(self.keys.record, above)]
         named["message_queues"], messages = rendered_messages(owed, render)
@@ -116,9 +115,7 @@ class Store:
         status, version, at_ms, *parent_machine = reply
         if status in (b"held", b"below"):
             return Answer(status.decode(), detail=version.decode())
-        publish: tuple[EffectMessage, ...] = ()
-        if status == b"created" and not messages:
-            publish = without_leased(owed, decision.owes, initial_lease)
+        publish = owed if status == b"created" and not messages else ()
         detail = b"".join(parent_machine).decode()
         return Answer(status.decode(), int(version), int(at_ms), publish, detail)
 
@@ -141,7 +138,7 @@ class Store:
         """
         before, after, keys = decision.before, decision.after, self.keys
         counted = self._counted(decision, nonce := codec.nonce_of(op_id))
-        owed = effect_messages(after, nonce, decision.owes)
+        owed = effect_messages(after, nonce, decision.owes, initial_lease)
         named, messages_due = commit_keys(keys, machine, decision), owed
         if counted:
             parent, joined, message = counted
@@ -182,15 +179,15 @@ class Store:
         plan |= lease_plan(initial_lease, machine, after.state, decision.owes)
         plan |= {"data": b""} if after.data is before.data else {}
         reply = call(self.client, "commit", *layout_of("commit").arranged(named, plan))
-        status, version, at_ms, paused, advance, *notified = (part.decode() for part in reply)
+        status, version, at_ms, paused, advance, *notified = (part.decode() for part in reply[:6])
         publish: tuple[EffectMessage, ...] = ()
         if status == "committed" and not messages:
-            publish = () if paused else without_leased(owed, decision.owes, initial_lease)
+            publish = () if paused else owed
             publish += (counted[2],) if counted and advance else ()
         if any(notified):  # known by the commit alone
             publish += (self._message(after, notified[0], NOTIFICATION.name),)
         detail = "" if status == "committed" else advance
-        return Answer(status, int(version), int(at_ms), publish, detail)
+        return Answer(status, int(version), int(at_ms), publish, detail, (*reply[6:],))
 
     def note(
         self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render

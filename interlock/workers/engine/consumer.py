@@ -78,12 +78,17 @@ def refuse_command(_state: Any, **_arguments: Any) -> Any:
 
 
 class Consumer(CeleryConsumer):
-    """Waits for a broker that takes no writes; keeps the messages that Celery only logs."""
+    """Waits for a broker that takes no writes; keeps the messages that Celery only logs.
+
+    Where its pool is threads, they go on with the effects that follow from outcomes.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         for name in COMMANDS_REFUSED:
             Panel.data[name] = refuse_command
         super().__init__(*args, **options)
+        continue_in = getattr(self.app, "continue_in", None)
+        self.threads = continue_in(self) if continue_in is not None else None
 
     def connect(self) -> Any:
         """Connect, bind the queues, and let the transport pass on items that are not messages."""
@@ -113,6 +118,8 @@ class Consumer(CeleryConsumer):
         super().update_strategies()
         for name in [name for name in self.strategies if name.startswith("celery.")]:
             del self.strategies[name]
+        if self.threads is not None:
+            self.threads.update_strategies()
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler, which here rejects a malformed message instead of raising."""

@@ -36,6 +36,7 @@ from interlock.kernel.store.commands import (
     InitialLease,
     Limits,
     NoteDraft,
+    Offer,
     Warrant,
 )
 from interlock.kernel.store.feed import Feed
@@ -310,7 +311,7 @@ class Dispatch:
         payload: Data,
         call: Call,
         *,
-        initial_lease: InitialLease | None = None,
+        initial_lease: InitialLease | Offer | None = None,
     ) -> Fired:
         """Fire a trigger and publish the effects of the transition.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -13,6 +14,7 @@ from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.machine import Machine
+from interlock.workers.engine.continued_tasks import continue_in
 from interlock.workers.engine.effect_ends import EffectFailedError, EffectNotOwedError
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler
@@ -31,6 +33,7 @@ def register_effects(
 
     Raises MissingHandlerError.
     """
+    app.continue_in = partial(continue_in, runner.continuing)
     for machine, name, handler in handled_effects(machines, handlers):
         _register(app, runner, machine, name, handler)
 
@@ -58,7 +61,7 @@ def handled_effects(
 def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:
     def task(self: Task, *args: Any, **kwargs: Any) -> str:
         if kwargs or len(args) != 1 or not isinstance(args[0], str):
-            raise runner.reject(f"{machine.name}.{name}", args, kwargs)
+            raise runner.claims.reject(f"{machine.name}.{name}", args, kwargs)
         try:
             return runner.perform(machine, name, handler, args[0])
         except EffectNotOwedError as refusal:

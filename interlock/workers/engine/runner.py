@@ -6,35 +6,31 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from celery.exceptions import Ignore
-from kombu.exceptions import OperationalError
 
 from interlock.kernel.blame import blamed, with_own_line
-from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.effect import Kind
 from interlock.kernel.errors import (
     FencedError,
     HeldError,
-    InvalidIdError,
     KernelError,
     StoreError,
 )
 from interlock.kernel.event import EFFECT_FAILED
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import split_key
-from interlock.kernel.store.commands import EffectMessage, NoteDraft
-from interlock.kernel.store.leases import Refused
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.table import Active, Mode
 from interlock.workers.config import ms
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.attempt_limit import TookTooLongError
+from interlock.workers.engine.claims import Claims, Granted
+from interlock.workers.engine.continuing import Continuing
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.effect_ends import (
     EffectFailedError,
@@ -42,9 +38,8 @@ from interlock.workers.engine.effect_ends import (
     EffectRetriedError,
     OutcomeKeptError,
     may_pass,
-    not_claimed,
 )
-from interlock.workers.engine.effect_slots import claim_with_slot, used_slot
+from interlock.workers.engine.effect_slots import used_slot
 from interlock.workers.engine.event_loop import EventLoop
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.isolation import Isolation, Performed, ProcessDiedError, is_suspect
@@ -55,7 +50,6 @@ from interlock.workers.engine.time_limits import TimeLimits
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import EffectWork, Handler, InUseError, ObstacleError, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
-from interlock.workers.processes.clock import clock
 from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import storable
 
@@ -83,6 +77,7 @@ class Runner:
             lambda: dispatch.leases, lease_s=shortest_s, begin=self.affinity.widen
         )
         self._ending = threading.Event()
+        self.continuing, self.claims = Continuing(dispatch), Claims(dispatch)
         self.loop = EventLoop(begin=self.affinity.widen)
         self.limits = TimeLimits(end=self._end_hung)
         self._working: set[EffectWork] = set()
@@ -98,32 +93,9 @@ class Runner:
         Raises EffectFailedError if it failed, EffectRetriedError if it is tried again,
         EffectNotOwedError if there is nothing to do, Ignore if another process is doing it.
         """
-        effect = self.dispatch.effect(machine.name, name)
-        if reason := self._reason_not_to_claim(machine, effect, key):
-            raise EffectRetriedError(reason)
-        asked_at = clock()
-        claim = partial(
-            self.dispatch.leases.claim,
-            key,
-            effect,
-            nonce=nonce or uuid4().hex[:8],
-            holder=self.dispatch.holder,
-            schema=machine.schema,
-        )
-        try:
-            lease, used = claim_with_slot(self.dispatch, key, effect, claim)
-        except InvalidIdError as refusal:
-            raise self.reject(
-                f"{machine.name}.{name}", (key,), {"refusal": str(refusal)}
-            ) from refusal
-        except StoreError as refusal:
-            log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
-            raise EffectRetriedError(f"not claimed: {refusal}") from refusal
-        if isinstance(lease, Refused) and lease.status == "other":
-            raise self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
-        if isinstance(lease, Refused):
-            raise not_claimed(lease)
-        work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
+        granted = self.continuing.take(key) or self._claimed(machine, name, key, nonce)
+        lease, used = granted.lease, granted.used
+        work = EffectWork(self.dispatch, self.resources, lease, asked_at=granted.asked_at)
         self._working.add(work)
         try:
             with (
@@ -145,46 +117,16 @@ class Runner:
         finally:
             self._working.discard(work)
 
-    def _reason_not_to_claim(self, machine: Machine, effect: Effect, key: str) -> str:
+    def _claimed(self, machine: Machine, name: str, key: str, nonce: str) -> Granted:
         if self._ending.is_set():
-            return "not claimed: this process ends; a sweep will publish it again"
-        if effect.local and (host := self._send_to_its_host(machine, key)):
-            return f"sent on to {host}, where its files are"
-        return ""
-
-    def _send_to_its_host(self, machine: Machine, key: str) -> str:
-        """Send a local effect on to the host that has its files; '' if it is to be done here.
-
-        No other host can do it. If that host is gone, the time limit of the record's stage ends it.
-        """
-        try:
-            record = self.dispatch.views.record(split_key(key)[0])
-            host = machine.placement.host(record.data)
-            if host in ("", self.dispatch.settings.host):
-                return ""
-            name = next(each.name for each in record.entries if each.key(record.id) == key)
-            self.dispatch.publisher.publish_to_host(
-                EffectMessage(key, machine.name, name, record.priority), host
-            )
-        except (KernelError, OperationalError, StopIteration):
-            # Ignored here: the claim that follows reports the error.
-            return ""
-        return host
-
-    def reject(
-        self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> EffectFailedError:
-        """Keep and count a message that names no effect, and return the error that says so."""
-        reason = f"{task} takes the id of one effect"
-        try:
-            self.dispatch.rejected.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
-        except StoreError as refusal:
-            log.warning("a message for %s is lost: %s", task, refusal)
-        return EffectFailedError(f"rejected: {reason}")
+            why = "not claimed: this process ends; a sweep will publish it again"
+            raise EffectRetriedError(why)
+        return self.claims.claim(machine, name, key, nonce=nonce)
 
     def shut_down(self) -> None:
         """Give back the effects that another worker may start again; the others end here."""
         self._ending.set()
+        self.continuing.end()
         for work in tuple(self._working):
             if work.restartable:
                 work.give_back()
@@ -228,6 +170,7 @@ class Runner:
 
     def _run(self, work: EffectWork, handler: Handler) -> Outcome | None:
         outcome: Any
+        work.raise_if_stopped()
         with self.limits.limiting(work):
             if inspect.iscoroutinefunction(handler):
                 outcome = self.loop.run(work, handler(work))
@@ -248,7 +191,7 @@ class Runner:
     def _fire(self, work: EffectWork, outcome: Outcome) -> str:
         entered, stage = work.record.entered, work.machine.stage(work.record.state)
         try:
-            record = work.fire_or_settle(outcome)
+            record = work.fire_or_settle(outcome, self.continuing.fire)
         except StoreError as refusal:
             log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal

@@ -117,12 +117,7 @@ class EffectWork:
     """An effect under its lease. `key` is the same in every attempt, the token differs in each."""
 
     def __init__(
-        self,
-        dispatch: Dispatch,
-        resources: Resources,
-        lease: Lease,
-        *,
-        asked_at: float,
+        self, dispatch: Dispatch, resources: Resources, lease: Lease, *, asked_at: float
     ) -> None:
         self.dispatch, self.resources, self.lease = dispatch, resources, lease
         self.record: Record = lease.record
@@ -212,28 +207,28 @@ class EffectWork:
         if self.stopped.is_set() or self.giving_back.is_set():
             raise CancelledError
 
-    def fire(self, outcome: Outcome) -> Record:
+    def fire(self, outcome: Outcome, send: Fire | None = None) -> Record:
         """Fire an outcome under this lease, retried while the store is away."""
-        actor = self.lease.name
         call = Call(
-            cause=Cause(actor, outcome.reason),
-            # A holder may fire one trigger twice, at two versions; a retry has the same version.
+            cause=Cause(self.lease.name, outcome.reason),
+            # A holder may fire a trigger twice, at two versions; a retry has the same version.
             op_id=f"{self.lease.token}:{outcome.trigger}:{self.record.version}",
             warrant=self.warrant,
             deltas=outcome.deltas,
         )
 
         def fire() -> Record:
-            fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
-            return fired.record or self.dispatch.views.record(self.record.id)
+            called = self.record, outcome.trigger, outcome.payload, call
+            after = send(*called) if send else self.dispatch.fire(*called).record
+            return after or self.dispatch.views.record(self.record.id)
 
         self.record = self.retried(fire)
         return self.record
 
-    def fire_or_settle(self, outcome: Outcome) -> Record | None:
+    def fire_or_settle(self, outcome: Outcome, send: Fire | None = None) -> Record | None:
         """Fire an outcome; if the lease is lost, note it as late, settle, and return None."""
         try:
-            return self.fire(outcome)
+            return self.fire(outcome, send)
         except FencedError:
             try:
                 self.note_late(outcome)
@@ -396,4 +391,5 @@ class EffectWork:
         )
 
 
+Fire = Callable[[Record, str, Mapping[str, Any], Call], Record | None]
 Handler = Callable[[EffectWork], Awaitable[Outcome | None]] | Callable[[EffectWork], Outcome | None]

@@ -1,9 +1,10 @@
 """The worker app of the tests: `interlock.workers.main`, with faults that a test asks for.
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that first comes to that point of
-that effect. With DEPLOYMENT_BROKER=bad three of ten messages for an effect are lost at this worker,
-never two in a row, and three come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's
-handler does nothing.
+that effect; an effect that a thread goes on with is claimed where the thread takes its lease. With
+DEPLOYMENT_BROKER=bad three of ten messages for an effect are lost at this worker, never two in a
+row, and three come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's handler does
+nothing.
 Its fork server is forked by the preloaded process. Otherwise it is a deployed worker.
 """
 
@@ -20,6 +21,8 @@ from zlib import crc32
 
 import interlock.workers.systems
 from interlock.kernel.store.leases import Lease, Leases
+from interlock.workers.engine.claims import Granted
+from interlock.workers.engine.continuing import Continuing
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import EffectWork
@@ -67,12 +70,23 @@ def after_claim(_: Leases, answer: Any, key: str, effect: Any) -> None:
         reach("after_claim", key.partition(":")[0], effect.name)
 
 
-def before_fire(work: EffectWork, outcome: Any) -> None:
+def before_taking(continuing: Continuing, _: str) -> None:
+    if (stretch := continuing._stretch) and stretch.granted:
+        lease = stretch.granted.lease
+        reach("before_claim", lease.record.id, lease.name)
+
+
+def after_taking(_: Continuing, granted: Granted | None, __: str) -> None:
+    if granted:
+        reach("after_claim", granted.lease.record.id, granted.lease.name)
+
+
+def before_fire(work: EffectWork, outcome: Any, *_: Any) -> None:
     if outcome.trigger != "inference_started":
         reach("before_commit", work.record.id, work.lease.name)
 
 
-def after_fire(work: EffectWork, _: Any, outcome: Any) -> None:
+def after_fire(work: EffectWork, _: Any, outcome: Any, *__: Any) -> None:
     point = "after_start" if outcome.trigger == "inference_started" else "after_commit"
     reach(point, work.record.id, work.lease.name)
 
@@ -95,6 +109,8 @@ def with_bad_broker(perform: Callable[..., str]) -> Callable[..., str]:
     numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
 
     def perform_badly(runner: Runner, *work: Any) -> str:
+        if (stretch := runner.continuing._stretch) and stretch.granted:
+            return perform(runner, *work)  # no message brought it
         key: str = work[-1]
         arrives = ARRIVALS[(crc32(key.encode()) + next(numbers[key])) % len(ARRIVALS)]
         if not arrives:
@@ -121,6 +137,7 @@ if FORK_SERVERS in os.environ:
     setattr(ForkServerLink, "_start", request_fork_server)  # noqa: B010 - the type is a method's
 
 around(Leases, "claim", before_claim, after_claim)
+around(Continuing, "take", before_taking, after_taking)
 around(Leases, "settle", before_settle, after_settle)
 around(EffectWork, "fire", before_fire, after_fire)
 around(Dispatch, "create", do_nothing, after_create)

@@ -128,15 +128,8 @@ SHARES = (
     Mutant(
         "a commit leases the effect of the state at once",
         "commit",
-        "if plan.leased_at then\n  lease",
-        "if false then\n  lease",
-        shares.test_who_takes_holds_the_work_before_anybody_hears_of_it,
-    ),
-    Mutant(
-        "an effect that is leased at once has no message",
-        "commit",
-        "if n ~= plan.leased_at then",
-        "if true then",
+        "plan.leased_at and not owner.paused",
+        "false",
         shares.test_who_takes_holds_the_work_before_anybody_hears_of_it,
     ),
     Mutant(
@@ -149,9 +142,37 @@ SHARES = (
     Mutant(
         "no effect of a paused record is leased at once",
         "commit",
-        "if paused then\n    return 'paused', ''",
-        "if false then\n    return 'paused', ''",
+        "if paused and not plan.lease_optional then",
+        "if false then",
         shares.test_nobody_takes_what_is_paused,
+    ),
+    Mutant(
+        "a paused record can do without a lease that is optional",
+        "commit",
+        "if paused and not plan.lease_optional then",
+        "if paused then",
+        shares.test_a_paused_record_is_not_given_a_lease_that_it_can_do_without,
+    ),
+    Mutant(
+        "a paused record is given no lease",
+        "commit",
+        "plan.leased_at and not owner.paused",
+        "plan.leased_at",
+        shares.test_a_paused_record_is_not_given_a_lease_that_it_can_do_without,
+    ),
+    Mutant(
+        "a paused record owes the effect that it would have leased",
+        "commit",
+        "if n ~= plan.leased_at or owner.paused then",
+        "if n ~= plan.leased_at then",
+        shares.test_a_paused_record_is_not_given_a_lease_that_it_can_do_without,
+    ),
+    Mutant(
+        "a message is pushed for the effect that it is about",
+        "commit",
+        "used = n ~= plan.leased_at and used + 1 or used",
+        "used = n",
+        shares.test_the_message_of_another_effect_is_pushed_beside_a_lease,
     ),
     Mutant(
         "no effect is leased at once while its place is occupied",

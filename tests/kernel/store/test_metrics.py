@@ -14,6 +14,7 @@ from interlock.kernel.errors import StoreError
 from interlock.kernel.record import partition_of
 from interlock.kernel.store import call_times, scripts
 from interlock.kernel.store.call_times import CALL_BOUNDS_MS, CallTimes
+from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.store.metrics import BOUNDS_MS, Metrics, MetricsReader
 from interlock.kernel.store.scripts import count_call_times, source_of
@@ -137,6 +138,19 @@ def test_a_claim_is_counted_with_the_time_since_its_state_was_entered(world: Wor
 
     assert found.attempts == {("work", "first"): 1, ("work", "again"): 1}
     assert (found.lag["work"].sum_ms, sum(found.lag["work"].buckets)) == (700, 1)
+
+
+def test_an_effect_that_is_leased_at_once_is_counted_as_one_that_did_not_wait(
+    world: World,
+) -> None:
+    world.create("b/a", machine="ticket")
+    world.later(700)
+    world.fire("b/a", "take", initial_lease=InitialLease("mine", "fleet", 30_000))
+    world.claim("handle", "mine", "b/a")
+    found = read(world)
+
+    assert found.attempts == {("handle", "first"): 1}
+    assert (found.lag["handle"].sum_ms, sum(found.lag["handle"].buckets)) == (0, 1)
 
 
 def test_only_an_effect_of_a_state_waits_since_the_state_began(world: World) -> None:

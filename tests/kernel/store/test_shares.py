@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordError
 from interlock.kernel.store import scripts
-from interlock.kernel.store.commands import InitialLease
+from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.owed import OwedReader
 from interlock.kernel.store.repairs import Repairs
@@ -315,6 +316,17 @@ def test_only_the_work_of_the_state_is_held_by_who_takes(world: World) -> None:
     assert (world.state_of("build"), world.state_of("clear")) == ("leased", "owed")
 
 
+def test_the_message_of_another_effect_is_pushed_beside_a_lease(world: World) -> None:
+    record = world.at("asking")
+    world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
+    world.fire("r", "revise", warrant=Warrant.person(record.entered), initial_lease=MINE)
+    entries = {entry.key("r"): entry.state for entry in world.record("r").entries}
+    pushed = world.list_of(world.keys.prefix + "q")
+
+    assert [name for name, state in entries.items() if state == "leased"] == [world.key("work")]
+    assert [entries[key.decode()] for key in pushed] == ["owed"]
+
+
 def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:
     of = ticket(world)
     lease = take(world, of)
@@ -332,6 +344,23 @@ def test_nobody_takes_what_is_paused(world: World) -> None:
         world.fire(of, "take", initial_lease=MINE)
     world.flag("resume", of)
     take(world, of)
+
+
+def test_a_paused_record_is_not_given_a_lease_that_it_can_do_without(world: World) -> None:
+    of = ticket(world)
+    world.flag("pause", of)
+    fired = world.fire(of, "take", initial_lease=replace(MINE, optional=True))
+
+    assert (fired.lease, fired.owed, world.state_of("handle", of)) == (None, (), "owed")
+    assert world.score(world.key("handle", of)) is None
+    assert "handle" in [message.name for message in world.flag("resume", of).owed]
+
+
+def test_a_commit_returns_the_lease_that_it_gave(world: World) -> None:
+    of = ticket(world)
+    fired = world.fire(of, "take", initial_lease=InitialLease("mine", "here", LEASE_MS))
+
+    assert fired.lease == world.claim("handle", "mine", of)
 
 
 def test_nobody_takes_a_place_that_somebody_may_still_be_in(world: World) -> None:

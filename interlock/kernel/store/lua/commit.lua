@@ -8,13 +8,14 @@
 --          message_queues...
 -- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data*, notification?,
 --          waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?, poll_ms,
---          window_ms, feed_length, family_log_length, leased_at?, lease_entry?, lease_nonce?,
---          lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?, parent?, shares?, retitle?,
---          caps?, deltas?, slots?, warrant..., timers..., effects..., fact_versions..., states...,
---          logged*..., messages*..., events*...
--- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification};
---          status: committed | replayed | reused | missing | fenced | conflict | held | over |
---          paused | busy, and for the last four a detail in the place of the first suffix
+--          window_ms, feed_length, family_log_length, leased_at?, lease_effect?, lease_entry?,
+--          lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?,
+--          lease_optional?, parent?, shares?, retitle?, caps?, deltas?, slots?, warrant...,
+--          timers..., effects..., fact_versions..., states..., logged*..., messages*..., events*...
+-- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification}, and
+--          where an effect was leased its token, {record}, {counters}; status: committed | replayed
+--          | reused | missing | fenced | conflict | held | over | paused | busy, and for the last
+--          four a detail in the place of the first suffix
 -- `data` is '' where the record's data do not change; `notification` is an entry where it ends.
 -- A decision may be of several transitions, each with an event and a state that it enters; the
 -- record owes nothing of the states between.
@@ -91,18 +92,16 @@ if plan.spawns then
   redis.call('SADD', spawn_members, '*')
 end
 log_hops(plan, stored + 1, log, feed, family_log[1])
-create_effects(owner, plan, version, message_queues, plan.messages)
-if plan.leased_at then
-  lease_at_once(owner, plan, version, log, last_token)
-end
+local used = create_effects(owner, plan, version, message_queues, plan.messages)
+local leases = plan.leased_at and not owner.paused
+local token = leases and lease_at_once(owner, plan, version, log, last_token)
 redis.call('HSET', record, unpack(fields))
 if left.revived then
   stop_asking(record, waits, timers, plan.id)
 end
 local advance = ''
 if plan.parent then
-  local nth = #plan.effects + 1
-  local queue, message = message_queues[nth], plan.messages[nth]
+  local queue, message = message_queues[used + 1], plan.messages[used + 1]
   advance = leave_countdown(plan.parent, parent_keys, effects, plan.id, plan.state, queue, message)
 end
 set_limits(chain[1], plan.caps)
@@ -111,4 +110,10 @@ if plan.deltas then
   add_to_sums(metrics, plan.machine, plan.deltas)
 end
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
-return {'committed', version, tostring(now_ms), owner.paused and '1' or '', advance, notified or ''}
+paused = owner.paused and '1' or ''
+local reply = {'committed', version, tostring(now_ms), paused, advance, notified or ''}
+if token then
+  reply[7], reply[8] = token, redis.call('HGETALL', record)
+  reply[9] = redis.call('HGETALL', chain[1])
+end
+return reply

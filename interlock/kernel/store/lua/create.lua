@@ -8,9 +8,9 @@
 --          above_keys..., family_log..., message_queues...
 -- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data*, waits?,
 --          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, leased_at?,
---          lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?,
---          shares?, caps?, slots?, names..., above..., timers..., effects..., states...,
---          logged*..., messages*..., events*...
+--          lease_effect?, lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?,
+--          lease_exclusive?, lease_optional?, shares?, caps?, slots?, names..., above...,
+--          timers..., effects..., states..., logged*..., messages*..., events*...
 -- Returns  {status, version, ms, machine of the parent that counts it or ''}; status: created |
 --          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
 --          in the place of the version: held, by which record | below, which record
@@ -78,7 +78,7 @@ local fields = {
   'waits', plan.waits and '1' or '', 'title', plan.title, 'data', plan.data,
 }
 local owner = {id = id, fields = fields, created = now_ms, poll_ms = plan.poll_ms}
-owner.effects, owner.timers = effects, timers
+owner.effects, owner.timers, owner.metrics = effects, timers, metrics
 set_limits(counters, plan.caps)
 log_hops(plan, 1, log, feed, family_log[1])
 redis.call('ZADD', state_index, now_ms, id)

@@ -13,8 +13,8 @@ end
 
 -- Tests for what can prevent a commit whose warrant and version are good: a fact that the
 -- decision read has changed, another record holds a name, no runs are left, or, where the effect of
--- the entered state is leased in the commit itself, the record is paused or its place is occupied.
--- Returns a status with its detail, or nil.
+-- the entered state has to be leased in the commit itself, the record is paused or its place is
+-- occupied. Returns a status with its detail, or nil.
 -- keys = {chain, facts: records read as facts, shared: holds and hold queue}
 local function failed_precondition(plan, record, paused, keys)
   for n, version in ipairs(plan.fact_versions) do
@@ -34,7 +34,7 @@ local function failed_precondition(plan, record, paused, keys)
   if not plan.leased_at then
     return nil
   end
-  if paused then
+  if paused and not plan.lease_optional then
     return 'paused', ''
   end
   local occupied = plan.lease_exclusive and occupied_until(record, '')

@@ -1,0 +1,144 @@
+"""Decides whether a thread of a worker goes on with the effect that follows from its outcome.
+
+The commit of the outcome then gives the lease of that effect to this worker: the effect has no
+message, and needs no claim. What a thread performs in a row for one record is a stretch. While
+received messages wait for a thread, a stretch is short, and one of a more urgent record ends it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+
+from interlock.kernel.errors import HeldError
+from interlock.kernel.record import PRIORITY_LAST, Record
+from interlock.kernel.store.codec import nonce_of
+from interlock.kernel.store.commands import Call, EffectMessage, InitialLease
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.table import Data, Owed
+from interlock.workers.engine.celery_app import queue_of
+from interlock.workers.engine.claims import Granted
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.processes.clock import clock
+
+# How many effects a stretch has at most, and for how long it goes on while messages wait.
+EFFECTS_MAX = 16
+STRETCH_S_MAX = 0.25
+
+
+@dataclass(slots=True)
+class Stretch:
+    """What a thread performs in a row, from the effect whose message it got."""
+
+    began: float
+    effects: int = 1
+    wanted: InitialLease | None = None  # in the last commit
+    granted: Granted | None = None  # what the thread goes on with
+
+
+class Continuing:
+    """The stretches of this process's threads. A thread without one goes on with nothing."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch, self.settings = dispatch, dispatch.settings
+        self._thread = threading.local()
+        self._lock = threading.Lock()
+        self._waiting = [0] * (PRIORITY_LAST + 1)
+        self.queue_name = cache(self._queue_of)
+        self._ended = False
+
+    def end(self) -> None:
+        """Go on with nothing from now on."""
+        self._ended = True
+
+    def wait(self, priority: int) -> None:
+        """Count a received message of a record with this priority, which waits for a thread."""
+        with self._lock:
+            self._waiting[priority] += 1
+
+    @contextmanager
+    def stretch(self, priority: int) -> Iterator[Stretch]:
+        """Let the calling thread perform the effect of such a message, and go on from there."""
+        with self._lock:
+            self._waiting[priority] -= 1
+        stretch = self._thread.stretch = Stretch(clock())
+        try:
+            yield stretch
+        finally:
+            self._thread.stretch = None
+
+    def take(self, key: str) -> Granted | None:
+        """Return the lease of an effect that the calling thread goes on with, or None."""
+        stretch = self._stretch
+        if stretch is None or stretch.granted is None or stretch.granted.lease.key != key:
+            return None
+        granted, stretch.granted = stretch.granted, None
+        return granted
+
+    def fire(self, record: Record, trigger: str, payload: Data, call: Call) -> Record | None:
+        """Fire an outcome; the calling thread may get the lease of the effect that follows.
+
+        Returns the record after the call; it may be None where the call was replayed.
+        """
+        stretch = self._stretch
+        if stretch is None:
+            return self._dispatch.fire(record, trigger, payload, call).record
+        asked_at = clock()
+        # A repeat of the call has the same nonce.
+        offer = partial(self._offer, stretch, nonce_of(call.op_id))
+        fired = self._dispatch.fire(record, trigger, payload, call, initial_lease=offer)
+        lease = fired.lease
+        if fired.replayed and stretch.wanted is not None:
+            lease = self._lease_of_a_lost_reply(record, stretch.wanted)
+        stretch.wanted, stretch.granted = None, Granted(lease, asked_at) if lease else None
+        return fired.record
+
+    @property
+    def _stretch(self) -> Stretch | None:
+        stretch: Stretch | None = getattr(self._thread, "stretch", None)
+        return stretch
+
+    def _offer(
+        self, stretch: Stretch, nonce: str, after: Record, owed: Owed
+    ) -> InitialLease | None:
+        """Return the lease of an effect that this thread wants to go on with, or None."""
+        stretch.wanted = None
+        if self._has_time(stretch, after.priority) and self._may_perform(after, owed):
+            effect = self._dispatch.effect(after.machine, owed.effect.name)
+            holder = self._dispatch.holder
+            stretch.wanted = InitialLease(nonce, holder, effect.lease_ms, optional=True)
+        return stretch.wanted
+
+    def _has_time(self, stretch: Stretch, priority: int) -> bool:
+        """Return whether no record waits for too long, or behind a less urgent one."""
+        if self._ended or stretch.effects >= EFFECTS_MAX or any(self._waiting[:priority]):
+            return False
+        return not any(self._waiting) or clock() - stretch.began < STRETCH_S_MAX
+
+    def _may_perform(self, after: Record, owed: Owed) -> bool:
+        """Return whether this process takes messages of this effect, and could lose it unharmed."""
+        effect = owed.effect
+        if owed.once or effect.attempts_max == 1:
+            return False
+        if owed.slots or effect.exclusive or effect.kept:
+            return False
+        if effect.local:
+            host = self._dispatch.machines[after.machine].placement.host(after.data)
+            if host not in ("", self.settings.host):
+                return False
+        queues = self._dispatch.publisher.app.amqp.queues.consume_from
+        return self.queue_name(after.machine, effect.name) in queues
+
+    def _queue_of(self, machine: str, effect: str) -> str:
+        message = EffectMessage("", machine, effect, 0)
+        return queue_of(self.settings, self._dispatch.publisher.queue(message))
+
+    def _lease_of_a_lost_reply(self, record: Record, wanted: InitialLease) -> Lease | None:
+        try:
+            return read_initial_lease(self._dispatch, record.id, wanted)
+        except HeldError:
+            return None
