@@ -16,8 +16,12 @@
 --          in the place of the version: held, by which record | below, which record
 -- `countdown` is '' where no parent counts the record; parent_keys are the parent, the members of
 -- the countdown and the children of the parent. above_keys are the records above it, the root
+<<<<<<< HEAD
 -- first, and `above` has the id and the machine of each. What follows the creation has an event
 -- too.
+=======
+-- first, and `above` has the id and the machine of each. What follows has an event as well.
+>>>>>>> e6a92f07 (Keep the comments of two scripts under their width)
 local id = plan.id
 
 local function has_ended(parent)
