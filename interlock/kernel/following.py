@@ -105,7 +105,7 @@ def joined(machine: Machine, hops: Sequence[Decision]) -> Decision:
         payload=first.payload,
         facts=first.facts,
         mode=first.mode,
-        owes=owes + machine.mirrored(),
+        owes=owes + machine.mirrored(entered, after.data),
         interrupts=first.interrupts,
         by=first.by,
         names_proposal=first.names_proposal,

@@ -32,7 +32,14 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.family_defects import family_defects
-from interlock.kernel.owing import NOTHING, asked, entered_effects, left_effects, shares_changed
+from interlock.kernel.owing import (
+    NOTHING,
+    asked,
+    entered_effects,
+    goes_on,
+    left_effects,
+    shares_changed,
+)
 from interlock.kernel.payload import validated
 from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
@@ -289,7 +296,7 @@ class Machine:
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=entered_effects(self.name, stage, record.data) + self.mirrored(),
+            owes=entered_effects(self.name, stage, record.data) + self.mirrored(stage, record.data),
             timers=self._due(stage.timers, stage, record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
@@ -316,7 +323,7 @@ class Machine:
         elif not stays:
             owes += entered_effects(self.name, entered, data, carried=mode is Mode.CARRY)
             owes += left_effects(left, record.data, entered, data)
-        owes += self.mirrored()
+        owes += self.mirrored(entered, data)
         kind, children = self._spawned(row, record.id, version, data)
         timers = entered.reminders if row.asks_anew else () if stays else entered.timers
         return Decision(
@@ -380,9 +387,10 @@ class Machine:
         # An unchanged counter is listed too, so that no caller may count under its name.
         return {name: new[name] - old[name] for name in new}
 
-    def mirrored(self) -> tuple[Owed, ...]:
-        """Return the effect that shows a record somewhere else, if the machine has one."""
-        return (Owed(self.mirror, Kind.TRANSITION),) if self.mirror else ()
+    def mirrored(self, stage: Stage | None = None, data: Data = NO_FACTS) -> tuple[Owed, ...]:
+        """Return the effect that shows a record elsewhere; where it goes on at once, a late one."""
+        is_late = stage is not None and goes_on(stage, data)
+        return (Owed(self.mirror, Kind.TRANSITION, is_late=is_late),) if self.mirror else ()
 
 
 def _cell(row: Transition) -> str:

@@ -56,6 +56,13 @@ def slots_named(slots: str) -> tuple[str, str, str | None]:
     return machine, effect, unquote(key) if colon else None
 
 
+def goes_on(stage: Stage, data: Data) -> bool:
+    """Whether an effect that a state owes is to move the record on from it."""
+    if isinstance(stage, Waiting):
+        return stage.offers is not None and stage.offered(data)
+    return isinstance(stage, Active)
+
+
 def asked(stage: Stage, data: Data) -> tuple[Owed, ...]:
     """Return the effect that shows the card of a state, if the state asks a person."""
     if not (isinstance(stage, Waiting) and stage.notifies and stage.waits_for_person(data)):

@@ -71,6 +71,7 @@ class Owed:
     once: bool = False
     countdown: str = ""
     slots: str = ""  # the name of the slots of which it needs one to be at work
+    is_late: bool = False  # whether a sweep publishes it, if the next commit does not replace it
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,8 @@ def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> dict[str, A
     lines = [codec.new_entry(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
     slots = {n: owed.slots for n, owed in enumerate(owes, 1) if owed.slots}
     spawns = any(owed.kind is Kind.SPAWN for owed in owes)
-    return {"effects": lines, "slots": slots, "spawns": spawns}
+    late = next((n for n, owed in enumerate(owes, 1) if owed.is_late), 0)
+    return {"effects": lines, "slots": slots, "spawns": spawns, "late_at": late}
 
 
 # The effect that a record which ends owes, if others have subscribed to that.
@@ -311,7 +312,7 @@ def effect_messages(
 ) -> tuple[EffectMessage, ...]:
     """Return the messages of a decision's effects, in the order in which they are owed.
 
-    An effect that is leased at once has none.
+    An effect that is leased at once has none, and a late one neither.
     """
     return tuple(
         EffectMessage(
@@ -321,7 +322,7 @@ def effect_messages(
             record.priority,
         )
         for n, owed in enumerate(owes)
-        if initial_lease is None or owed.kind is not Kind.STATE or owed.slots
+        if not owed.is_late and (initial_lease is None or owed.kind is not Kind.STATE or owed.slots)
     )
 
 

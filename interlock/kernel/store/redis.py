@@ -162,6 +162,7 @@ class Store:
             "interrupts": decision.interrupts,
             "asks_anew": decision.asks_anew,
             "nonce": nonce,
+            "mirror": machine.mirror.name if machine.mirror else "",
             "notification": NOTIFICATION_ENTRY if decision.ends else "",
             "fires_exhausted": machine.exhausts(after.state),
             **owes_plan(machine, after.state, decision.owes),

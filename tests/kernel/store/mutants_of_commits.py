@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.kernel.store import test_claims as claims
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_following as following
+from tests.kernel.store import test_nodes as nodes
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes
 from tests.kernel.store import test_pause as pause
@@ -191,8 +192,8 @@ COMMITS = (
     Mutant(
         "an outcome ends its own effect",
         "commit",
-        "      drop(owner, suffix, entry, false)\n",
-        "",
+        "      drop(owner, suffix, entry, false)\n      count(",
+        "      count(",
         outcomes.test_an_outcome_ends_its_own_effect,
     ),
     Mutant(
@@ -327,5 +328,19 @@ COMMITS = (
         "source, since = state, now_ms",
         "source = state",
         following.test_each_transition_is_listed_and_counted,
+    ),
+    Mutant(
+        "a mirror that nobody has begun is replaced",
+        "commit",
+        "elseif entry.name == plan.mirror and entry.state == 'owed'",
+        "elseif false",
+        nodes.test_whatever_changes_a_record_with_a_mirror_is_shown_once_it_rests,
+    ),
+    Mutant(
+        "a mirror at work is not replaced",
+        "commit",
+        "elseif entry.name == plan.mirror and entry.state == 'owed'",
+        "elseif entry.name == plan.mirror",
+        nodes.test_a_mirror_at_work_is_no_reason_to_leave_the_next_one_out,
     ),
 )

@@ -170,7 +170,7 @@ SHARES = (
     Mutant(
         "a message is pushed for the effect that it is about",
         "commit",
-        "used = n ~= plan.leased_at and used + 1 or used",
+        "used = has_message and used + 1 or used",
         "used = n",
         shares.test_the_message_of_another_effect_is_pushed_beside_a_lease,
     ),

@@ -50,7 +50,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     "paused": {},
     "review_required": {"manual": True},
     "reviewing": {"review": {"command": "true"}},
-    "intervention_required": {"phases": [{"worker": {"command": "exit 3"}}]},
+    "intervention_required": {
+        "phases": [{"worker": {"command": "exit 3"}}],
+        "review": {"command": "true"},
+    },
     "approval_required": {},
     "success": {"auto_approve": True},
     "canceled": {},

@@ -17,7 +17,6 @@ from interlock.workers.jobs.manifest import manifest_now, manifest_of
 from interlock.workers.systems import handlers
 from tests.kernel.jobs.jobs import PureJob
 from tests.races.in_process_worker import InProcessWorker
-from tests.workers.engine.running import perform
 from tests.workers.jobs.test_graphs import settle
 
 
@@ -73,14 +72,22 @@ def test_only_the_effect_of_the_last_change_writes_the_manifest(
     worker = InProcessWorker(server.url, prefix, tmp_path / "home")
     draft = {"phases": [{"worker": {"capability": "x"}}], "hold": True}
     accept_job(worker.client, "g/j", draft, 5)
-    worker.graphs.command("g/j", "activate")
     file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
+    machine, handler = MACHINES["job"], handlers()["job.manifest"]
+    (first,) = worker.due_effects("g/j", "manifest")
+    worker.dispatch.leases.claim(
+        first.key("g/j"),
+        machine.effects["manifest"],
+        nonce="n",
+        holder="test",
+        schema=machine.schema,
+    )
+    worker.graphs.command("g/j", "activate")
+    (second,) = (e for e in worker.due_effects("g/j", "manifest") if e.suffix != first.suffix)
 
     written = []
-    for entry in worker.due_effects("g/j", "manifest"):
-        perform(
-            worker.runner, MACHINES["job"], entry.name, handlers()["job.manifest"], entry.key("g/j")
-        )
+    for entry, nonce in ((first, "n"), (second, "")):
+        worker.runner.perform(machine, entry.name, handler, entry.key("g/j"), nonce=nonce)
         written.append(file.exists())
 
     assert written == [False, True], "of its creation, of its activation"

@@ -6,19 +6,20 @@
 --          ended_index, search_index, metrics, feed, spawn_members, saved, chain...,
 --          fact_records..., subscribers..., parent_keys..., shared_keys..., family_log...,
 --          message_queues...
--- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data*, notification?,
---          waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?, poll_ms,
---          window_ms, feed_length, family_log_length, leased_at?, lease_effect?, lease_entry?,
---          lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?, lease_exclusive?,
---          lease_optional?, parent?, shares?, retitle?, caps?, deltas?, slots?, warrant...,
---          timers..., effects..., fact_versions..., states..., logged*..., messages*..., events*...
+-- ARGV     id, machine, op_id, digest, version, trigger, mode, state, nonce, data*, mirror?,
+--          notification?, waits?, asks_anew?, interrupts?, fires_exhausted?, spawns?, ends?, root?,
+--          poll_ms, window_ms, feed_length, family_log_length, leased_at?, lease_effect?,
+--          lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?,
+--          lease_exclusive?, lease_optional?, late_at?, parent?, shares?, retitle?, caps?, deltas?,
+--          slots?, warrant..., timers..., effects..., fact_versions..., states..., logged*...,
+--          messages*..., events*...
 -- Returns  {status, version, ms, paused, suffix of the parent's advance, of the notification}, and
 --          where an effect was leased its token, {record}, {counters}; status: committed | replayed
 --          | reused | missing | fenced | conflict | held | over | paused | busy, and for the last
 --          four a detail in the place of the first suffix
--- `data` is '' where the record's data do not change; `notification` is an entry where it ends.
--- A decision may be of several transitions, each with an event and a state that it enters; the
--- record owes nothing of the states between.
+-- `data` is '' where they do not change; `mirror` is the effect that shows the record elsewhere;
+-- `notification` is an entry where it ends. A decision may be of several transitions, each with an
+-- event and a state that it enters; the record owes nothing of the states between.
 local function refused(status, version, ms, detail)
   count(metrics, 'refused', plan.machine, status)
   return {status, version, ms or '0', '', detail or ''}

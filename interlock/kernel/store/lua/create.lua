@@ -9,19 +9,15 @@
 -- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data*, waits?,
 --          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, leased_at?,
 --          lease_effect?, lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?,
---          lease_exclusive?, lease_optional?, shares?, caps?, slots?, names..., above...,
+--          lease_exclusive?, lease_optional?, late_at?, shares?, caps?, slots?, names..., above...,
 --          timers..., effects..., states..., logged*..., messages*..., events*...
 -- Returns  {status, version, ms, machine of the parent that counts it or ''}; status: created |
 --          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
 --          in the place of the version: held, by which record | below, which record
 -- `countdown` is '' where no parent counts the record; parent_keys are the parent, the members of
 -- the countdown and the children of the parent. above_keys are the records above it, the root
-<<<<<<< HEAD
 -- first, and `above` has the id and the machine of each. What follows the creation has an event
 -- too.
-=======
--- first, and `above` has the id and the machine of each. What follows has an event as well.
->>>>>>> e6a92f07 (Keep the comments of two scripts under their width)
 local id = plan.id
 
 local function has_ended(parent)

@@ -245,7 +245,7 @@ VERBS: list[tuple[str, tuple[str, ...], str]] = [
     ("reviewing", ("cancel", "g/j", "--reason", "no need"), "canceled"),
     ("intervention_required", ("resubmit", "g/j", "--reason", "mind it"), "pending"),
     ("intervention_required", ("resubmit", "g/j", "--cost", "2", "--iterations", "9"), "pending"),
-    ("intervention_required", ("resubmit", "g/j", "--to", "review"), "approval_required"),
+    ("intervention_required", ("resubmit", "g/j", "--to", "review"), "review_required"),
     ("intervention_required", ("terminate", "g/j", "--reason", "in vain"), "canceled"),
     ("running", ("force-success", "g/j", "--reason", "done by hand"), "success"),
     ("review_required", ("restep", "g/j", "--phase", "default"), "pending"),

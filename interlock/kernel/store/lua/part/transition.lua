@@ -34,6 +34,10 @@ local function change_effects(owner, plan, suffixes, reported, paused)
         revoke(owner, suffix, entry)
         stays = false
       end
+    elseif entry.name == plan.mirror and entry.state == 'owed' and not asks_person(entry) then
+      -- The decision owes one as well, which shows the same record as it is then.
+      drop(owner, suffix, entry, false)
+      stays = false
     elseif plan.ends and paused and entry.state == 'owed' then
       -- The end lifts the pause, which had taken this effect out of the index.
       redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
