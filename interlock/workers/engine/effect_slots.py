@@ -65,9 +65,19 @@ def claim_with_slot(
         used = UsedSlot(needed.slots, key, taken.stamp)
         answer = claim(slot=needed.number)
     if isinstance(answer, Refused) and used is not None:
-        free(dispatch, used)
+        _give_up(dispatch, used)
         used = None
     return answer, used
+
+
+def _give_up(dispatch: Dispatch, used: UsedSlot) -> None:
+    """Give a slot back that a claim could not use, unless another claim of the effect has used it.
+
+    Two messages for one effect may come at the same moment.
+    """
+    slot = EffectSlot(used.key, used.stamp, UNUSED_MS + 1)
+    if _is_free(dispatch, slot):
+        free(dispatch, used)
 
 
 @contextmanager

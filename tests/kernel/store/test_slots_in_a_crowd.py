@@ -72,11 +72,17 @@ class Crowd:
         for holder in self.some(lambda one: bool(one.stamp) and one.lease is None):
             assert holder.needed
             if not self.is_owed(holder.key):
+                self.give_up(holder)
                 continue
             answer = show(self.world, holder.key, holder.needed.number, holder.nonce)
             holder.lease = answer if isinstance(answer, Lease) else None
             if holder.lease is None:
-                self.holders.remove(holder)
+                self.give_up(holder)
+
+    def give_up(self, holder: Holder) -> None:
+        self.holders.remove(holder)
+        if check(self.world, holder.key, too_long=True) == "free":
+            self.freed.append((holder.key, holder.stamp))
 
     def end(self) -> None:
         for holder in self.some(lambda one: one.lease is not None):

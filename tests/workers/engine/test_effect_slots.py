@@ -155,6 +155,24 @@ def test_a_slot_is_free_if_the_effect_cannot_be_claimed_with_it(
     assert worker.held() == 0
 
 
+def test_a_second_message_takes_no_slot_from_the_first(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.owing("a")
+    slots = worker.dispatch.leases.slots
+    acquire = slots.acquire
+
+    def behind(key: str, needed: Needed, limit: int) -> Taken:
+        monkeypatch.setattr(slots, "acquire", acquire)
+        worker.claimed("a")
+        return acquire(key, needed, limit)
+
+    monkeypatch.setattr(slots, "acquire", behind)
+    assert worker.work("a") == "ignored: not claimed: held killed"
+    assert worker.held() == 1
+    assert verify_all(worker.dispatch, None)["faults"] == []
+
+
 def test_an_effect_that_goes_on_elsewhere_keeps_its_slot(worker: Worker) -> None:
     worker.owing("a")
     worker.inside = lambda work: work.handed_over.set()
