@@ -159,7 +159,7 @@ def leased_entry(owed: Owed, holder: str, *, fires: bool) -> str:
     It is a format, for which a script has the token, the end of the lease, and kill_by.
     """
     begun = f"1 {int(owed.once)}"  # and whether it may not be restarted from then on
-    return _entry(owed, f"leased %s {holder}", "1", "%.0f %.0f", begun, fires=fires)
+    return _entry(owed, f"leased %s {holder}", "1", "%s %s", begun, fires=fires)
 
 
 def _entry(owed: Owed, held: str, attempt: str, ends: str, begun: str, *, fires: bool) -> str:

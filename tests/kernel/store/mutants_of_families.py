@@ -149,7 +149,7 @@ FAMILIES = (
     Mutant(
         "retrying makes the effect due",
         "retry",
-        "redis.call('ZADD', effects, now_ms, id .. ':' .. found.suffix)",
+        "redis.call('ZADD', effects, now, id .. ':' .. found.suffix)",
         "",
         quarantine.test_retry_gives_fresh_attempts_and_the_old_token_stays_good,
     ),

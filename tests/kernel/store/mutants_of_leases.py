@@ -254,7 +254,7 @@ LEASES = (
     Mutant(
         "a quarantine waits for a person",
         "poll_effects",
-        "redis.call('ZADD', sweep.waits, now_ms, poll.id)",
+        "redis.call('ZADD', sweep.waits, now, poll.id)",
         "",
         takes.test_used_up_attempts_without_a_way_out_are_quarantined,
     ),

@@ -16,7 +16,7 @@ SHARES = (
     Mutant(
         "a name that is freed is offered to who waits for it",
         "commit",
-        "redis.call('ZADD', effects, now_ms, waiting.effect)",
+        "redis.call('ZADD', effects, now, waiting.effect)",
         "",
         shares.test_who_waits_for_a_held_name_gets_it_first_come_first_served,
     ),

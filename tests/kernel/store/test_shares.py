@@ -297,6 +297,16 @@ def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> No
     assert world.fire(of, "finish", warrant=token(lease)).version == 3
 
 
+def test_the_token_of_who_takes_is_lower_than_the_next_though_the_clock_is_set_back(
+    world: World,
+) -> None:
+    of = ticket(world)
+    mine = take(world, of)
+    world.later(-1_000)
+
+    assert world.claim("offer", of=of).token_number > mine.token_number
+
+
 def test_a_plain_publisher_is_not_told_of_what_is_held_from_birth(world: World) -> None:
     of = ticket(world)
     taken = world.fire(of, "take", initial_lease=MINE)

@@ -15,5 +15,5 @@ for _, silent in ipairs(redis.call('ZRANGE', announced, '-inf', now_ms - silence
   redis.call('ZREM', announced, silent)
 end
 redis.call('HSET', hosts, host, facts)
-redis.call('ZADD', announced, now_ms, host)
+redis.call('ZADD', announced, now, host)
 return {'kept'}

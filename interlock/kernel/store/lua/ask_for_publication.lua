@@ -14,8 +14,8 @@ local counts_ms = tonumber(ARGV[2])
 local most = tonumber(ARGV[3])
 
 forget_questions(asked, asked_since, now_ms - counts_ms)
-if redis.call('ZADD', asked, now_ms, name) == 1 then
-  redis.call('ZADD', asked_since, now_ms, name)
+if redis.call('ZADD', asked, now, name) == 1 then
+  redis.call('ZADD', asked_since, now, name)
 end
 for _, oldest in ipairs(redis.call('ZRANGE', asked, 0, -most - 1)) do
   redis.call('ZREM', asked, oldest)

@@ -13,5 +13,5 @@ local begun_ms = tonumber(redis.call('HGET', sweeps, sweep) or 0)
 if begun_ms <= now_ms and now_ms - begun_ms < period_ms / 2 then
   return {'just_run'}
 end
-redis.call('HSET', sweeps, sweep, now_ms)
+redis.call('HSET', sweeps, sweep, now)
 return {'begun'}

@@ -49,7 +49,7 @@ if failed then
   return refused(failed, stored, '0', detail)
 end
 
-local version = string.format('%.0f', plan.version + #plan.events)
+local version = string.format('%d', plan.version + #plan.events)
 local fields = {'version', version} -- each followed by its value
 local owner = {
   id = plan.id,
@@ -112,7 +112,7 @@ if plan.deltas then
 end
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 paused = owner.paused and '1' or ''
-local reply = {'committed', version, tostring(now_ms), paused, advance, notified or ''}
+local reply = {'committed', version, now, paused, advance, notified or ''}
 if token then
   reply[7], reply[8] = token, redis.call('HGETALL', record)
   reply[9] = redis.call('HGETALL', chain[1])

@@ -8,7 +8,7 @@ local results = KEYS[2]
 local sweep = ARGV[1]
 local counts = cjson.decode(ARGV[2])
 
-redis.call('HSET', ended, sweep, now_ms)
+redis.call('HSET', ended, sweep, now)
 for status, count in pairs(counts) do
   redis.call('HINCRBY', results, sweep .. ':' .. status, count)
 end

@@ -81,12 +81,12 @@ local owner = {id = id, fields = fields, created = now_ms, poll_ms = plan.poll_m
 owner.effects, owner.timers, owner.metrics = effects, timers, metrics
 set_limits(counters, plan.caps)
 log_hops(plan, 1, log, feed, family_log[1])
-redis.call('ZADD', state_index, now_ms, id)
-redis.call('ZADD', creation_index, now_ms, id)
+redis.call('ZADD', state_index, now, id)
+redis.call('ZADD', creation_index, now, id)
 add_names(search_index, plan.names)
 count_creation(metrics, plan)
 if plan.waits then
-  redis.call('ZADD', waits, now_ms, id)
+  redis.call('ZADD', waits, now, id)
 end
 set_timers(owner, plan.timers, version)
 create_effects(owner, plan, version, message_queues, plan.messages)
@@ -100,4 +100,4 @@ end
 if plan.shares then
   change_shares(plan.shares, shared_keys, effects, record, id)
 end
-return {'created', version, tostring(now_ms), parent_machine}
+return {'created', version, now, parent_machine}

@@ -28,6 +28,6 @@ if expires_ms > 0 and expires_ms <= now_ms then
 end
 local used_ms = tonumber(redis.call('HGET', used, id) or '') or 0
 if now_ms - used_ms >= period_ms then
-  redis.call('HSET', used, id, now_ms)
+  redis.call('HSET', used, id, now)
 end
 return {'valid', kept}

@@ -50,7 +50,7 @@ if sweep_passes then
     open_at = tostring(now_ms + lease_ms)
     redis.call('HSET', meta, 'open_at', open_at)
   end
-  redis.call('HSET', meta, 'last_pass', now_ms)
+  redis.call('HSET', meta, 'last_pass', now)
 end
 local gate = tonumber(open_at) <= now_ms and 'open' or 'closed'
 return {

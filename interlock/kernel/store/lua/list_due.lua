@@ -6,4 +6,4 @@
 local index = KEYS[1]
 local limit = ARGV[1]
 
-return redis.call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)
+return redis.call('ZRANGE', index, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)

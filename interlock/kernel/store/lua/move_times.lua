@@ -19,7 +19,7 @@ local effect_records = keys_at(next_key, #plan.effects)
 if tonumber(redis.call('HGET', meta, 'moves') or 0) ~= plan.moves then
   return {'known'}
 end
-redis.call('HSET', meta, 'moves', plan.moves + 1, 'jump_ms', jump_ms, 'jumped_at', now_ms)
+redis.call('HSET', meta, 'moves', plan.moves + 1, 'jump_ms', jump_ms, 'jumped_at', now)
 
 -- Whether a time was noted before the clock was set. The clock as it is now has only noted what
 -- lies between the end of the clock as it was, moved like the clock, and now.
@@ -49,7 +49,7 @@ for n, effect in ipairs(plan.effects) do
     entry.not_before = math.max(entry.not_before + jump_ms, now_ms)
     write_entry(record, effect.suffix, entry)
     -- The next poll finds when it is due.
-    redis.call('ZADD', effects, 'LT', now_ms, effect.id .. ':' .. effect.suffix)
+    redis.call('ZADD', effects, 'LT', now, effect.id .. ':' .. effect.suffix)
   elseif entry and (entry.state == 'lapsed' or entry.state == 'draining') then
     -- Its last holder may live until then, by a clock that nobody has set.
     entry.kill_by = entry.kill_by + jump_ms

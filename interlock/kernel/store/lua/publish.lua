@@ -8,7 +8,7 @@ local publication = KEYS[1]
 local kept_ms = tonumber(ARGV[1])
 
 if ARGV[2] or redis.call('HLEN', publication) <= 1 then
-  redis.call('HSET', publication, 'at_ms', now_ms, unpack(ARGV, 2))
+  redis.call('HSET', publication, 'at_ms', now, unpack(ARGV, 2))
   redis.call('PEXPIRE', publication, kept_ms)
 end
 return {'published'}

@@ -76,7 +76,7 @@ if asked then
   stop_asking(record, waits, timers, id)
 end
 if asks_person(entry) then
-  redis.call('ZADD', waits, 'NX', now_ms, id)
+  redis.call('ZADD', waits, 'NX', now, id)
 end
 wake_siblings(record, effects, id, entry)
 -- After its siblings, which it is one of: an effect that waits for a name is not due yet.

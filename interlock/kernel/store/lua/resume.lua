@@ -35,7 +35,7 @@ local fields = redis.call('HKEYS', record)
 for _, suffix in ipairs(entry_suffixes(record, fields)) do
   local entry = read_entry(record, suffix)
   if entry.state == 'owed' then
-    redis.call('ZADD', effects, now_ms, id .. ':' .. suffix)
+    redis.call('ZADD', effects, now, id .. ':' .. suffix)
     answer[#answer + 1] = suffix
     answer[#answer + 1] = entry.name
   end

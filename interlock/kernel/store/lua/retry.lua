@@ -74,7 +74,7 @@ for _, found in ipairs(waiting) do
   entry.polls = 0
   entry.not_before = 0
   write_entry(record, found.suffix, entry)
-  redis.call('ZADD', effects, now_ms, id .. ':' .. found.suffix)
+  redis.call('ZADD', effects, now, id .. ':' .. found.suffix)
   answer[#answer + 1] = found.suffix
   answer[#answer + 1] = entry.name
 end

@@ -9,7 +9,7 @@ local period_ms = tonumber(ARGV[1])
 
 redis.call('ZREMRANGEBYSCORE', taken, '-inf', now_ms - period_ms)
 for at = 2, #ARGV do
-  if redis.call('ZADD', taken, 'NX', now_ms, ARGV[at]) == 1 then
+  if redis.call('ZADD', taken, 'NX', now, ARGV[at]) == 1 then
     redis.call('PEXPIRE', taken, period_ms)
     return {ARGV[at]}
   end

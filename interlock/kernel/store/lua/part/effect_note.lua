@@ -5,7 +5,7 @@
 -- makes suffixes and tokens itself, and Python makes one word of a holder's name (sanitized).
 local function write_effect_note(log, version, kind, fields, ...)
   local detail = '{' .. string.format(fields, ...) .. '}'
-  redis.call('XADD', log, version .. '-*', 'note', kind, 'detail', detail, 'at', now_ms)
+  redis.call('XADD', log, version .. '-*', 'note', kind, 'detail', detail, 'at', now)
 end
 
 local function write_claim_note(log, version, suffix, token, attempt, holder)

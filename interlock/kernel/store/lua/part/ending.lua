@@ -7,7 +7,7 @@ local function end_record(owner, plan, version, ended_index, subscribers)
   put(owner.fields, 'paused', '')
   note_end(owner.metrics, plan.machine)
   if plan.root then
-    redis.call('ZADD', ended_index, now_ms, plan.id)
+    redis.call('ZADD', ended_index, now, plan.id)
   end
   if redis.call('EXISTS', subscribers) == 0 then
     return ''

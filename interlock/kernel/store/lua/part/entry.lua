@@ -6,8 +6,8 @@ local ENTRY_PATTERN = '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)'
   .. ' ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)'
   .. ' ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+)$'
 local ENTRY_FORMAT = '%s %s %s %s %s %s %s'
-  .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
-  .. ' %.0f %.0f %.0f %.0f %.0f %.0f %.0f'
+  .. ' %d %d %d %d %d %d %d %d'
+  .. ' %d %d %d %d %d %d %d'
 
 -- Returns an effect's entry, or nil where the record does not owe the effect.
 local function read_entry(record, suffix)

@@ -45,7 +45,7 @@ local function offer_name(hold_queue, effects, name)
       if waiting.offered == 0 or now_ms < waiting.offered + OFFER_MS then
         local line = waiting.since .. ' ' .. now_ms .. ' ' .. name
         redis.call('HSET', hold_queue, waiting.effect, line)
-        redis.call('ZADD', effects, now_ms, waiting.effect)
+        redis.call('ZADD', effects, now, waiting.effect)
         return
       end
       redis.call('HDEL', hold_queue, waiting.effect)

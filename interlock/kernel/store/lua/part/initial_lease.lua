@@ -7,8 +7,8 @@
 local function lease_at_once(owner, plan, version, log, last_token)
   local number = number_after(last_token)
   local token = number .. '-' .. plan.lease_nonce
-  local lease_until = now_ms + plan.lease_ms
-  local kill_by = lease_until + plan.lease_grace_ms
+  local lease_until = string.format('%d', now_ms + plan.lease_ms)
+  local kill_by = string.format('%d', lease_until + plan.lease_grace_ms)
   local suffix = version .. '.' .. (plan.leased_at - 1) .. ':' .. plan.nonce
   put(owner.fields, 'last_token', number)
   put(owner.fields, 'e:' .. suffix, string.format(plan.lease_entry, token, lease_until, kill_by))

@@ -7,5 +7,5 @@ local function lease(record, effects, id, suffix, entry, holder, lease_ms)
   entry.lease_until = now_ms + lease_ms
   entry.kill_by = entry.lease_until + entry.grace_ms
   write_entry(record, suffix, entry)
-  redis.call('ZADD', effects, entry.lease_until, id .. ':' .. suffix)
+  redis.call('ZADD', effects, string.format('%d', entry.lease_until), id .. ':' .. suffix)
 end

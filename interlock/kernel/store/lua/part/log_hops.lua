@@ -4,9 +4,9 @@
 -- plan = {events, logged: what the line of the last event has in addition, ...}
 local function log_hops(plan, version, log, feed, family_log)
   for n, event in ipairs(plan.events) do
-    local at = string.format('%.0f', version + n - 1)
+    local at = string.format('%d', version + n - 1)
     local logged = n == #plan.events and plan.logged or {}
-    redis.call('XADD', log, at .. '-0', 'event', event, 'at', now_ms, unpack(logged))
+    redis.call('XADD', log, at .. '-0', 'event', event, 'at', now, unpack(logged))
     add_to_feed(feed, plan, at)
     add_to_family_log(family_log, plan.family_log_length, plan.id, at)
   end

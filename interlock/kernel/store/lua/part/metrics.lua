@@ -7,7 +7,7 @@
 local BOUNDS_MS = {100, 1000, 10000, 60000, 600000, 3600000, 86400000}
 
 local function count(metrics, ...)
-  redis.call('HINCRBY', metrics, table.concat({...}, ' '), 1)
+  redis.call('HINCRBY', metrics, table.concat({...}, ' '), '1')
 end
 
 -- Counts a duration in its bucket, and adds it to the sum.
@@ -20,8 +20,8 @@ local function observe(metrics, ms, ...)
     end
   end
   local name = table.concat({...}, ' ')
-  redis.call('HINCRBY', metrics, name .. ' ' .. bucket, 1)
-  redis.call('HINCRBY', metrics, name .. ' sum', math.max(ms, 0))
+  redis.call('HINCRBY', metrics, name .. ' ' .. bucket, '1')
+  redis.call('HINCRBY', metrics, name .. ' sum', string.format('%d', math.max(ms, 0)))
 end
 
 -- Counts that a record leaves the state `source`, and how long it was in it. It was in the states
@@ -52,5 +52,5 @@ end
 
 -- Notes that a record of a machine has ended now.
 local function note_end(metrics, machine)
-  redis.call('HSET', metrics, 'end ' .. machine, now_ms)
+  redis.call('HSET', metrics, 'end ' .. machine, now)
 end

@@ -7,7 +7,8 @@ local function announce_effect(owner, suffix, queue, message)
   if owner.paused then
     return
   end
-  redis.call('ZADD', owner.effects, now_ms + owner.poll_ms, owner.id .. ':' .. suffix)
+  local polled_at = string.format('%d', now_ms + owner.poll_ms)
+  redis.call('ZADD', owner.effects, polled_at, owner.id .. ':' .. suffix)
   if message then
     redis.call('LPUSH', queue, message)
   end

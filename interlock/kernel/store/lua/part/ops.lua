@@ -15,9 +15,9 @@ local function known_outcome(ops, op_id, digest)
 end
 
 local function record_outcome(ops, times, op_id, digest, version, window_ms)
-  redis.call('HSET', ops, op_id, digest .. ' ' .. version .. ' ' .. now_ms)
-  redis.call('ZADD', times, now_ms, op_id)
-  local too_old = now_ms - window_ms
+  redis.call('HSET', ops, op_id, digest .. ' ' .. version .. ' ' .. now)
+  redis.call('ZADD', times, now, op_id)
+  local too_old = string.format('%d', now_ms - window_ms)
   local old = redis.call('ZRANGE', times, '-inf', too_old, 'BYSCORE', 'LIMIT', 0, 2)
   if #old > 0 then
     redis.call('HDEL', ops, unpack(old))

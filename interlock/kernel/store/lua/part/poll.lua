@@ -31,7 +31,7 @@ end
 local function quarantine(sweep, poll, entry, version)
   entry.state = 'quarantined'
   redis.call('ZREM', poll.effects, poll.member)
-  redis.call('ZADD', sweep.waits, now_ms, poll.id)
+  redis.call('ZADD', sweep.waits, now, poll.id)
   set_timer(poll.record, sweep.timers, poll.id, 'quarantine', sweep.remind_ms, version, '0', false)
   local fields = '"effect":"%s","attempts":%d'
   write_effect_note(poll.log, version, 'quarantine', fields, poll.suffix, entry.attempts)

@@ -26,7 +26,7 @@ local function carry(owner, suffix, entry, fires_exhausted)
   entry.fires_exhausted = fires_exhausted and 1 or 0
   if entry.state == 'owed' and entry.begun == 1 then
     entry.state = 'lapsed'
-    redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
+    redis.call('ZADD', owner.effects, now, owner.id .. ':' .. suffix)
   end
   write_entry(owner.record, suffix, entry)
 end

@@ -12,7 +12,7 @@ local function read_timer(record, name)
 end
 
 local function timer_line(due_at, version, left, fired, fixed)
-  local line = string.format('%.0f %s %s %s', due_at, version, left, fired)
+  local line = string.format('%d %s %s %s', due_at, version, left, fired)
   return fixed == '' and line or line .. ' ' .. fixed
 end
 
@@ -24,9 +24,9 @@ end
 -- keeps its delay until the record is resumed.
 local function start_timer(timers, id, name, delay_ms, version, fired, paused, start)
   local due_at = (start or now_ms) + math.floor(delay_ms)
-  local left = paused and string.format('%.0f', math.max(due_at - now_ms, 0)) or '-'
+  local left = paused and string.format('%d', math.max(due_at - now_ms, 0)) or '-'
   if not paused then
-    redis.call('ZADD', timers, due_at, id .. ':' .. name)
+    redis.call('ZADD', timers, string.format('%d', due_at), id .. ':' .. name)
   end
   return timer_line(due_at, version, left, fired, start and 'fixed' or '')
 end

@@ -2,7 +2,7 @@
 -- Returns the number of a new token: it is higher than any that an effect of this record had
 -- before, even where the clock was set back.
 local function number_after(last_token)
-  return string.format('%.0f', math.max(tonumber(last_token) + 1, now_us))
+  return string.format('%d', math.max(tonumber(last_token) + 1, now_us))
 end
 
 -- Counts on to the number of a new token. Returns it and the record's version.

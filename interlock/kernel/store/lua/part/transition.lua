@@ -40,7 +40,7 @@ local function change_effects(owner, plan, suffixes, reported, paused)
       stays = false
     elseif plan.ends and paused and entry.state == 'owed' then
       -- The end lifts the pause, which had taken this effect out of the index.
-      redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
+      redis.call('ZADD', owner.effects, now, owner.id .. ':' .. suffix)
     end
     if not stays then
       forget_saved(owner.saved, suffix)
@@ -55,7 +55,7 @@ end
 local function note_waits(owner, plan, waits, asks_left)
   put(owner.fields, 'waits', plan.waits and '1' or '')
   if plan.waits or asks_left then
-    redis.call('ZADD', waits, now_ms, owner.id)
+    redis.call('ZADD', waits, now, owner.id)
   else
     redis.call('ZREM', waits, owner.id)
   end
@@ -65,9 +65,9 @@ end
 local function enter_state(owner, plan, version, old_state_index, new_state_index)
   put(owner.fields, 'state', plan.state)
   put(owner.fields, 'entered', version)
-  put(owner.fields, 'since', now_ms)
+  put(owner.fields, 'since', now)
   redis.call('ZREM', old_state_index, owner.id)
-  redis.call('ZADD', new_state_index, now_ms, owner.id)
+  redis.call('ZADD', new_state_index, now, owner.id)
 end
 
 -- Ends the timers of the state that is left, but for those that the new state sets anew. The
