@@ -26,7 +26,7 @@ from interlock.workers.remote.client import HttpClient
 RECORDS = 1_000_000
 WAIT_EVERY = 100  # of so many records one waits for a person
 RECORDS_PER_CALL = 2_000
-SUBMISSIONS, READS = 2_000, 500
+SUBMISSIONS, READS = 1_000, 500
 THREADS = 8
 READY_S = 300.0
 # Writes what a creation writes, for many records of a partition in one call. The values come from a
