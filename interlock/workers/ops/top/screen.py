@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
+from interlock.workers.ops.top.claims import claims_table, in_ms, style_of
 from interlock.workers.ops.top.snapshot import Snapshot
-from interlock.workers.tasks.claim_row import ClaimRow
 from interlock.workers.tasks.overview import AgedRecord
 from interlock.workers.terminal.screen import age, clock, state_text
 
@@ -20,10 +18,6 @@ LABEL_LINES_MAX = 2
 STARVED_SHOWN_MAX = 2
 SLOTS_SHOWN_MAX = 2
 OWED_MS = 60_000  # longer no effect waits where work flows
-SILENCE_S_MIN = 60  # a shorter silence of an agent is not worth a remark
-WIDE_COLUMNS = 120
-# Published names of colours that have another name in a terminal.
-TERMINAL_COLOURS = {"gray": "bright_black"}
 QUIET_STATES = ("closed", "cancelled")
 ALARM_COLOURS = {
     "failed": "red",
@@ -33,29 +27,13 @@ ALARM_COLOURS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table. Width 0 takes the rest of the terminal's width.
-
-    It is shown if the terminal is between `minimum` and `maximum` wide. `cell` draws the
-    cell of a row in the column's width.
-    """
-
-    header: str
-    width: int
-    cell: Callable[[ClaimRow, int], Text]
-    right: bool = False
-    minimum: int = 0
-    maximum: int = 10_000
-
-
 def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str = "") -> Group:
     """Return a snapshot that fits; without a height with every row. `trouble` follows the title."""
     head = [*_title(snapshot, width, trouble), *_summary(snapshot, width), Text()]
     room = None if height is None else max(height - len(head) - 2, 0)
     rows = snapshot.lines if room is None else snapshot.lines[:room]
     hidden = len(snapshot.lines) - len(rows)
-    body: list[RenderableType] = [_table(rows, width)] if snapshot.lines else []
+    body: list[RenderableType] = [claims_table(rows, width)] if snapshot.lines else []
     if not body and _has_tasks(snapshot):
         body = [_no_claims(snapshot)]
     return Group(*head, *body, _foot(hidden, snapshot.more, width))
@@ -127,7 +105,7 @@ def _looks(snapshot: Snapshot) -> list[Text]:
     looks = [
         Text(
             f"{APPEARANCES[VisualState(look)].symbol} {number} {look}",
-            style=_style(VisualState(look)),
+            style=style_of(VisualState(look)),
         )
         for look, number in counts.items()
         if number
@@ -167,7 +145,7 @@ def _asks(snapshot: Snapshot, width: int) -> list[Text]:
         return _row("people", [], "no record waits for a person", width)
     asked = [
         Text.assemble(
-            record.id, " ", state_text(record.state), (f" {age(_ms(record.age_s))}", "dim")
+            record.id, " ", state_text(record.state), (f" {age(in_ms(record.age_s))}", "dim")
         )
         for record in snapshot.asked
     ]
@@ -180,7 +158,7 @@ def _next_tries(snapshot: Snapshot, width: int) -> list[Text]:
     items = [
         Text.assemble(
             task.id,
-            f" in {age(_ms(task.in_s))}",
+            f" in {age(in_ms(task.in_s))}",
             (f" ({task.retries} of {task.max_retries} used)", "dim"),
         )
         for task in snapshot.next_tries
@@ -205,7 +183,7 @@ def _starving(snapshot: Snapshot, width: int) -> list[Text]:
 def _oldest(oldest: AgedRecord | None, width: int) -> list[Text]:
     parts = []
     if oldest:
-        parts = [Text.assemble(oldest.id, (f" is open for {age(_ms(oldest.age_s))}", "dim"))]
+        parts = [Text.assemble(oldest.id, (f" is open for {age(in_ms(oldest.age_s))}", "dim"))]
     return _row("oldest", parts, "no task is open", width)
 
 
@@ -214,7 +192,7 @@ def _late_sweeps(late: Mapping[str, int | None], width: int) -> list[Text]:
     if not late:
         return []
     items = [
-        Text(f"{name} never ran" if age_s is None else f"{name} ran {age(_ms(age_s))} ago", "red")
+        Text(f"{name} never ran" if age_s is None else f"{name} ran {age(in_ms(age_s))} ago", "red")
         for name, age_s in late.items()
     ]
     return _row("sweeps", [*items, Text("start beat and a worker of the sweeps")], "", width)
@@ -238,25 +216,6 @@ def _row(
     return [_fit(row, width) for row in rows]
 
 
-def _table(rows: Sequence[ClaimRow], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    shown = [column for column in TABLE_COLUMNS if column.minimum <= width <= column.maximum]
-    rest = width - sum(column.width for column in shown) - len(shown) + 1
-    widths = [column.width or max(rest, 1) for column in shown]
-    for column, cells in zip(shown, widths, strict=True):
-        side: JustifyMethod = "right" if column.right else "left"
-        table.add_column(
-            column.header, justify=side, no_wrap=True, overflow="ellipsis", width=cells
-        )
-    for row in rows:
-        pairs = zip(shown, widths, strict=True)
-        ended = row.look in (VisualState.IDLE, VisualState.DEAD)
-        table.add_row(
-            *(column.cell(row, cells) for column, cells in pairs), style="dim" if ended else ""
-        )
-    return table
-
-
 def _no_claims(snapshot: Snapshot) -> Text:
     where = f" in {snapshot.backlog}" if snapshot.backlog else ""
     return Text(f"no task is claimed{where}", style="dim")
@@ -271,133 +230,11 @@ def _foot(hidden: int, more: int, width: int) -> Text:
     return _fit(Text("  ".join(parts), style="dim"), width)
 
 
-def _symbol(row: ClaimRow) -> Text:
-    return Text(APPEARANCES[row.look].symbol, style="dim" if row.succeeded else _style(row.look))
-
-
-def _claim(row: ClaimRow, cells: int) -> Text:
-    """Return agent and task in one cell. The id of a local agent already contains its task's id."""
-    local = row.agent == row.task.partition("/")[2].replace("/", ".") + f"~{row.number}"
-    return Text(
-        shortened(f"{row.task}~{row.number}" if local else f"{row.agent} {row.task}", cells)
-    )
-
-
-def _agent(row: ClaimRow, cells: int) -> Text:
-    return Text(shortened(row.agent, cells))
-
-
-def _role(row: ClaimRow, cells: int) -> Text:
-    return Text(shortened(row.role, cells), style="dim")
-
-
-def _task(row: ClaimRow, cells: int) -> Text:
-    return Text(shortened(row.task, cells))
-
-
-def _seconds(seconds: float | None) -> Text:
-    return NOTHING if seconds is None else Text(duration(seconds))
-
-
-def _said(row: ClaimRow) -> Text:
-    """Return what the agent said last, or that it has printed nothing for a long time."""
-    silent_s = row.silent_s or 0
-    silence = f"no output for {age(_ms(silent_s))}" if silent_s >= SILENCE_S_MIN else ""
-    return Text(row.said or silence, style="dim")
-
-
-def _doing(row: ClaimRow) -> Text:
-    merging = row.look is VisualState.MERGING
-    return Text(row.doing, style=_style(row.look) if merging else "") if row.doing else NOTHING
-
-
-def _tries(row: ClaimRow) -> Text:
-    return Text(str(row.retries), style="yellow" if row.retries else "dim")
-
-
-def _tokens(row: ClaimRow) -> Text:
-    return NOTHING if row.tokens is None else Text(amount(row.tokens))
-
-
-def _cost(row: ClaimRow) -> Text:
-    return NOTHING if row.spent_micro is None else Text(dollars(row.spent_micro))
-
-
-def _process(row: ClaimRow, cells: int) -> Text:
-    process = f"{row.host}:{row.pid}" if row.pid is not None else row.host
-    return Text(shortened(process, cells), style="dim")
-
-
-NOTHING = Text("-", style="dim")
-# fmt: off
-TABLE_COLUMNS = (
-    Column("",               1, lambda row, _: _symbol(row)),
-    Column("AGENT ON TASK",  0, _claim,                                  maximum=WIDE_COLUMNS - 1),
-    Column("AGENT",         22, _agent,                                  minimum=WIDE_COLUMNS),
-    Column("ROLE",           8, _role,                                   minimum=90),
-    Column("TASK",          22, _task,                                   minimum=WIDE_COLUMNS),
-    Column("STATE",         11, lambda row, _: state_text(row.state)),
-    Column("DOING",         10, lambda row, _: _doing(row)),
-    Column("AGE",            3, lambda row, _: Text(duration(row.age_s)), right=True),
-    Column("HB",             3, lambda row, _: _seconds(row.heartbeat_age_s), right=True),
-    Column("OUT",            3, lambda row, _: _seconds(row.silent_s), right=True, minimum=60),
-    Column("DUE",            3, lambda row, _: _seconds(row.left_s),   right=True, minimum=60),
-    Column("TRY",            3, lambda row, _: _tries(row),            right=True, minimum=64),
-    Column("TOK",            5, lambda row, _: _tokens(row),           right=True, minimum=70),
-    Column("COST",           6, lambda row, _: _cost(row),             right=True, minimum=76),
-    Column("PROCESS",       20, _process,                                minimum=180),
-    Column("SAID",           0, lambda row, _: _said(row),              minimum=WIDE_COLUMNS),
-)
-# fmt: on
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in at most three characters. From 99 days on it is always 99d."""
-    for unit, size, minimum in (("d", 86_400, 86_400), ("h", 3_600, 6_000), ("m", 60, 100)):
-        if seconds >= minimum:
-            return f"{min(int(seconds // size), 99)}{unit}"
-    return f"{int(seconds)}s"
-
-
-def amount(number: int) -> str:
-    """Return a number in at most five characters."""
-    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if number >= size:
-            part = number / size
-            return f"{part:.1f}{unit}" if part < 99.95 else f"{part:.0f}{unit}"  # noqa: PLR2004
-    return str(number)
-
-
-def dollars(micro: int) -> str:
-    """Return micro-dollars in at most six characters."""
-    whole = micro / 1e6
-    if whole < 0.9995:  # noqa: PLR2004
-        return f"${whole:.3f}".replace("0.", ".", 1)
-    return f"${whole:.2f}" if whole < 99.995 else f"${amount(round(whole))}"  # noqa: PLR2004
-
-
-def shortened(text: str, width: int) -> str:
-    """Return a text that fits: its beginning and its end, which together identify it."""
-    if len(text) <= width:
-        return text
-    tail = (width - 1) // 2
-    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
-
-
 def _fit(text: Text, width: int) -> Text:
     text.no_wrap = True
     text.truncate(width, overflow="ellipsis")
     return text
 
 
-def _style(look: VisualState) -> str:
-    colour = APPEARANCES[look].colour
-    return TERMINAL_COLOURS.get(colour, colour)
-
-
 def _state_style(state: str) -> str:
     return "dim" if state in QUIET_STATES else ALARM_COLOURS.get(state, "")
-
-
-def _ms(seconds: float) -> int:
-    return int(seconds * 1_000)

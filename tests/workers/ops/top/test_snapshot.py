@@ -14,7 +14,8 @@ from interlock.kernel.machines.tasks.visual_state import VisualState
 from interlock.workers.client import Client
 from interlock.workers.engine import sweeper
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.top.screen import amount, dollars, duration, rendered, shortened, verdict
+from interlock.workers.ops.top.claims import amount, dollars, duration, shortened
+from interlock.workers.ops.top.screen import rendered, verdict
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.runs.client import Runs
 from interlock.workers.systems import sweeps
