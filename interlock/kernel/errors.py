@@ -55,7 +55,7 @@ class UnknownMachineError(CallError):
         )
         super().__init__(
             f"{wanted}; known machines: {', '.join(known)}; "
-            "one of your own is added by INTERLOCK_SYSTEMS"
+            "one of your own is added by `interlock up FILE`, or INTERLOCK_SYSTEMS"
         )
         self.name = name
 

@@ -180,6 +180,11 @@ class Record(RecordContent):
         return tuple(e for e in self.entries if e.asks_person and e.state == "owed")
 
     @property
+    def asking_effects(self) -> tuple[Entry, ...]:
+        """The effects about which a person is asked."""
+        return (*self.quarantined, *self.obstructed)
+
+    @property
     def retry_proposal(self) -> str:
         """The name of the question whether effects that ask a person may try again, or ''.
 

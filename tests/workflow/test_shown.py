@@ -8,10 +8,14 @@ from typing import Literal
 import pytest
 
 from interlock import CardAnswer, Data, Workflow
+from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
 from interlock.kernel.store.metrics import metrics_of
 from interlock.workers.console.flow import lags_of
 from interlock.workers.ops.description import describe
+from interlock.workers.ops.doctor import problems_of_cards
+from interlock.workers.ops.verify import verify_all
+from tests.waiting import until
 from tests.workflow.at_work import AtWork, Start
 
 
@@ -122,3 +126,35 @@ def test_a_queue_has_the_waits_of_its_effects_but_not_of_names_that_others_have(
     found = lags_of(machines, counted)
 
     assert {queue: sum(lag.buckets) for queue, lag in found.items()} == {"parcel_weigh": 3}
+
+
+def test_what_was_given_up_is_named_by_doctor_and_its_retry_is_explained(at_work: Start) -> None:
+    flow = Workflow("fails", Parcel)
+
+    @flow.step(max_attempts=1)
+    def go(p: Parcel) -> Literal["done"]:
+        raise ValueError(p.title)
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Parcel(title="A book"), id="f")
+    worker.work("f")
+    assert verify_all(worker.client.dispatch, ["f"])["faults"] == []
+
+    def asked() -> bool:
+        worker.sweep("f")
+        return bool(worker.client.cards_of("f"))
+
+    until(asked, what="it is given up")
+
+    (problem,) = problems_of_cards(worker.client.dispatch)
+    assert problem.startswith(
+        "fails.go of f failed too often and is tried no more: `interlock show"
+    )
+    explained = worker.client.explain("f", "retry")
+    assert (explained.target, explained.sentence) == ("go", "retry would let go of f try again")
+    assert verify_all(worker.client.dispatch, ["f"])["faults"] == []
+    worker.client.retry("f")
+    assert list(problems_of_cards(worker.client.dispatch)) == []
+    with pytest.raises(CallError, match="'retry' is no answer to f in go"):
+        worker.client.explain("f", "retry")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # imported where a card may name a capability
 BODY_MAX = 2_000
 # The kinds of cards about effects: those that were given up, those that a person is in the way of.
 QUARANTINE, OBSTACLE = "quarantine", "obstacle"
+RETRY_CHOICE = "retry"  # of a card about effects
 # The fields of an answer that are about a capability.
 ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
@@ -227,7 +228,8 @@ def cards_of_effects(
         given_up = []
         for entry in record.quarantined:
             error = failures.get(entry.suffix, "").strip().partition("\n")[0]
-            after = f"{entry.name} (after {entry.attempts} attempts)"
+            times = "1 attempt" if entry.attempts == 1 else f"{entry.attempts} attempts"
+            after = f"{entry.name} (after {times})"
             given_up.append(f"{after}: {error}" if error else after)
         question = f"Given up: {as_sentence('; '.join(given_up))}"
         question += " Repair the cause, then let it try again?"
@@ -248,7 +250,7 @@ def _obstacle(record_id: str, name: str, error: str) -> str:
 
 def _card_of_effects(machine: Machine, record: Record, kind: str, question: str) -> Card:
     shown = visible_line(question)[:BODY_MAX]
-    offered = [("retry", "retry", NO_FIELDS)]
+    offered = [(RETRY_CHOICE, RETRY_CHOICE, NO_FIELDS)]
     return _card(CardParts(machine, record), kind, record.retry_proposal, shown, offered)
 
 

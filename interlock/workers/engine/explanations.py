@@ -10,6 +10,7 @@ from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.store.commands import facts_read
 from interlock.kernel.table import Waiting
+from interlock.workers.engine.card import RETRY_CHOICE
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import why_held
@@ -27,6 +28,10 @@ def explain(
     offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
     if trigger not in offered and trigger in machine.triggers:
         return _explained(dispatch, answers, trigger, fields)
+    if trigger == RETRY_CHOICE and (asking := answers.record.asking_effects):
+        names = " and ".join(dict.fromkeys(entry.name for entry in asking))
+        sentence = f"{trigger} would let {names} of {answers.record.id} try again"
+        return Explanation(trigger, state, state, sentence)
     fired = answers.trigger(state, trigger)
     fields = answers.payload(state, fired, fields, by)
     found = _explained(dispatch, answers, fired, fields)

@@ -8,6 +8,7 @@ from typing import Any
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.owed import OwedEffect
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
@@ -20,6 +21,7 @@ from interlock.workers.threads.canary import late_canary
 
 # How long workers have to answer. One whose threads are all busy answers at once.
 ANSWER_S = 1.0
+LOOKED_AT_MAX = 100  # records that wait for a person, of each partition of the store
 LATE_S = 60.0  # that an effect waits for a worker
 FAILED_MIN = 2  # attempts at an effect that is to be tried again
 
@@ -42,6 +44,7 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
         *problems_of(dispatch, served, depths),
         *_strangers_to_systems(dispatch, served),
         *(waits_of(dispatch) if served else ()),
+        *unknown_here(dispatch),
         *hung_attempts(dispatch, served, ANSWER_S),
         late_canary(dispatch),
         dispatch.quota.problem(),
@@ -55,7 +58,8 @@ def waits_of(dispatch: Dispatch) -> Iterator[str]:
     The message of such an effect may be in its queue, be lost, or be kept by a worker that does not
     begin it.
     """
-    now_ms, owed = dispatch.views.now_ms(), dispatch.owed.oldest()
+    now_ms = dispatch.views.now_ms()
+    owed = [one for one in dispatch.owed.oldest() if one.machine in dispatch.machines]
     late = [one for one in owed if not one.attempts and now_ms - one.since_ms > LATE_S * 1_000]
     for name, effects in _by_name(late).items():
         first = effects[0]
@@ -70,6 +74,28 @@ def waits_of(dispatch: Dispatch) -> Iterator[str]:
             f"{name} of {counted(len(effects), 'record')} failed more than once and is tried again,"
             f" that of {first.record_id} for {age(now_ms - first.since_ms)}:"
             f" `interlock history {first.record_id}` says why"
+        )
+
+
+def unknown_here(dispatch: Dispatch) -> Iterator[str]:
+    """Yield a sentence about each machine of which records wait, and that is not known here.
+
+    They wait for a worker or a person. Nobody has their code, or this process alone does not.
+    """
+    _, waiting = dispatch.indexes.waits(range(PARTITIONS), LOOKED_AT_MAX)
+    rows = dispatch.listings.rows_of([record_id for record_id, _ in waiting])
+    waits = [(one.machine, one.record_id) for one in dispatch.owed.oldest()]
+    waits += [(row.machine, row.id) for row in rows.values()]
+    found: dict[str, set[str]] = {}
+    for machine, record_id in waits:
+        if machine not in dispatch.machines:
+            found.setdefault(machine, set()).add(record_id)
+    for machine, ids in sorted(found.items()):
+        those = "1 record waits" if len(ids) == 1 else f"{len(ids)} records wait"
+        yield (
+            f"{those} of the machine {machine}, such as {min(ids)}, and it is not known here: start"
+            " `interlock up` with the file of that workflow, or name its module in"
+            " INTERLOCK_SYSTEMS, for workers and for this command"
         )
 
 

@@ -320,13 +320,18 @@ def doctor(as_json: AsJson = False) -> None:
     Lists what waits, what was rejected, and the capabilities that are left out.
     """
     from interlock.workers.ops.attendance import attendance
-    from interlock.workers.ops.doctor import diagnose, left_out, unloaded_proposals, wrong_cards
+    from interlock.workers.ops.doctor import (
+        diagnose,
+        left_out,
+        problems_of_cards,
+        unloaded_proposals,
+    )
 
     dispatch = client().dispatch
     value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings)}
     value["left_out"] |= unloaded_proposals(dispatch)
     value |= attendance(dispatch, value["depths"])
-    value["problems"] += wrong_cards(dispatch)
+    value["problems"] += problems_of_cards(dispatch)
     answer(value, as_json=as_json, show=screen.diagnosis)
     if value["problems"]:
         raise typer.Exit(1)

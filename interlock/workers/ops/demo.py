@@ -35,7 +35,7 @@ from interlock.workers.config import (
 )
 from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.engine.sessions import new_link, sessions_of
-from interlock.workers.ops.deployment import FLOWER_FILE, Deployment
+from interlock.workers.ops.deployment import FLOWER_FILE, STOP_S, Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.ops.system_files import SystemFiles
 from interlock.workers.terminal import screen
@@ -46,6 +46,7 @@ EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 120.0
 RECORDS_MAX = 1_000
 POLL_S = 0.1
+ENDING = f"ends; what is at work has {STOP_S:g} s to come to its end"
 ENDED = "\nended; no process is left"
 STDOUT = 1
 NO_LINK = (
@@ -114,6 +115,7 @@ def keep_up(
             except KeyboardInterrupt:
                 # While the store still runs.
                 left = running_agents(Client(deployment.settings))
+                screen.err.print(ENDING, style="dim")
                 raise
     except KeyboardInterrupt:
         screen.err.print("ended", style="dim")

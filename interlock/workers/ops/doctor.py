@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
@@ -131,11 +131,36 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
     }
 
 
-def wrong_cards(dispatch: Dispatch) -> Iterator[str]:
-    """Yield a sentence about each function of a table that cannot make its part of a card."""
+def problems_of_cards(dispatch: Dispatch) -> Iterator[str]:
+    """Yield a sentence about each effect that was given up, and each card that cannot be made.
+
+    Of each partition of the store the CARDS_READ_MAX records that wait longest are looked at.
+    """
     _, waiting = dispatch.indexes.waits(range(PARTITIONS), CARDS_READ_MAX)
     ids = [record_id for record_id, _ in waiting]
     found = dispatch.views.records(ids, readable_by=dispatch.machines)
+    yield from given_up(found[one] for one in ids if one in found)
+    yield from wrong_cards(dispatch, ids, found)
+
+
+def given_up(records: Iterable[Record]) -> Iterator[str]:
+    """Yield a sentence about the effects that failed too often, by their names."""
+    ids_by_effect: dict[str, list[str]] = {}
+    for record in records:
+        for entry in record.quarantined:
+            ids_by_effect.setdefault(f"{record.machine}.{entry.name}", []).append(record.id)
+    for name, ids in ids_by_effect.items():
+        whose = ids[0] if len(ids) == 1 else f"{len(ids)} records, such as {ids[0]},"
+        yield (
+            f"{name} of {whose} failed too often and is tried no more: `interlock show {ids[0]}`"
+            f" says why; repair the cause, then `interlock retry {ids[0]}`, or cancel it"
+        )
+
+
+def wrong_cards(
+    dispatch: Dispatch, ids: Iterable[str], found: Mapping[str, Record]
+) -> Iterator[str]:
+    """Yield a sentence about each function of a table that cannot make its part of a card."""
     ids_by_fault: dict[str, list[str]] = {}
     for record_id in ids:
         record = found.get(record_id)

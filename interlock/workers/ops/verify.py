@@ -90,7 +90,9 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
         yield f"it is {record.state} with {len(working)} live effects"
     for name in SavedResults(dispatch.client, dispatch.keys).stale(record):
         yield f"the result {name} is kept, and its effect is not owed any more"
-    if not isinstance(stage, Terminal) and not record.timers and not record.paused:
+    limited = isinstance(stage, Active) and stage.effect and stage.effect.timeout_ms
+    watched = record.timers or record.paused or limited
+    if not (isinstance(stage, Terminal) or watched):
         yield f"it is {record.state} without a timer"
 
 

@@ -7,8 +7,14 @@ import pytest
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine import sweeper
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.attendance import lacking_systems, problems_of, waits_of
+from interlock.workers.ops.attendance import (
+    lacking_systems,
+    problems_of,
+    unknown_here,
+    waits_of,
+)
 from interlock.workers.systems import sweeps
 from tests.workers.threads.threads import bring, client_of
 
@@ -90,6 +96,20 @@ def test_work_that_failed_more_than_once_is_named(client: Client) -> None:
 
     assert problem.startswith("thread.inference of 1 record failed more than once")
     assert "`interlock history one` says why" in problem
+
+
+def test_records_of_a_machine_that_is_not_known_here_are_named(client: Client) -> None:
+    bring(client, "one", "awaiting_inference")
+    bring(client, "asks", "awaiting_confirmation")
+    assert [*unknown_here(client.dispatch)] == []
+    settings, publisher = client.dispatch.settings, client.dispatch.publisher
+    others = {name: one for name, one in client.machines.items() if name != "thread"}
+
+    stranger = Dispatch(settings, others, publisher)
+    [problem] = unknown_here(stranger)
+
+    assert problem.startswith("2 records wait of the machine thread, such as asks, and it is not")
+    assert list(waits_of(stranger)) == []
 
 
 def test_a_worker_that_lacks_a_system_that_others_have_is_named() -> None:

@@ -13,7 +13,7 @@ from interlock.workers.api.app import create_app
 from interlock.workers.console.app import create_console
 from interlock.workers.engine.effects import HANDLERS
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.doctor import wrong_cards
+from interlock.workers.ops.doctor import problems_of_cards
 from tests.workers.engine.payments import Payments, Trigger, payment
 from tests.workers.engine.running import settings_for
 
@@ -89,7 +89,7 @@ def test_a_card_is_shown_though_a_part_of_it_cannot_be_made(payments: Payments, 
         assert [each.name for each in card.affordances][:2] == ["approve", "reject"]
         assert card.question.endswith(f"Not all of this card can be shown: {said}.")
     assert payments.client.card("one") == cards[0]
-    assert list(wrong_cards(payments.client.dispatch)) == [
+    assert list(problems_of_cards(payments.client.dispatch)) == [
         f"2 cards, such as that of one cannot be shown whole: {said}; repair that function"
     ]
     if part not in NEEDED_TO_DECIDE:
@@ -122,13 +122,13 @@ def test_the_effect_that_shows_cards_does_not_fail(payments: Payments) -> None:
 def test_a_card_that_no_list_can_show_is_named_by_doctor(payments: Payments) -> None:
     payments.use(payment(asks=broken))
 
-    (problem,) = wrong_cards(payments.client.dispatch)
+    (problem,) = problems_of_cards(payments.client.dispatch)
 
     assert f"payment: asks of approval {WHY}; repair that function" in problem
 
 
 def test_a_table_without_a_fault_has_no_wrong_card(payments: Payments) -> None:
-    assert list(wrong_cards(payments.client.dispatch)) == []
+    assert list(problems_of_cards(payments.client.dispatch)) == []
 
 
 def test_what_is_foretold_of_a_record_may_be_wrong_as_well(payments: Payments) -> None:
