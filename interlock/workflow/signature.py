@@ -80,6 +80,30 @@ def check_fields(function: Function, parameter: str, model: type[BaseModel]) -> 
     It sees what is an attribute of the parameter itself, unless a decorator may have changed that,
     or the function gives the parameter another value.
     """
+    for name, place, _ in _attributes(function, parameter):
+        if name not in model.model_fields and not hasattr(model, name):
+            near = get_close_matches(name, model.model_fields, 1)
+            known = f"did you mean {near[0]}?" if near else ", ".join(model.model_fields)
+            raise place.error(
+                f"{function.__name__} names {parameter}.{name}, which is no field of "
+                f"{model.__name__}: {known}"
+            )
+
+
+def check_sets_nothing(function: Function) -> None:
+    """Refuse a cleanup that sets a field. Raises WorkflowError with its line."""
+    parameter = next(iter(_parameters(function)))
+    for name, place, is_set in _attributes(function, parameter):
+        if is_set:
+            lost = "which would be lost: the data of an end do not change"
+            raise place.error(f"{function.__name__} sets {parameter}.{name}, {lost}")
+
+
+def _attributes(function: Function, parameter: str) -> Iterator[tuple[str, SourceLine, bool]]:
+    """Yield each attribute of a parameter that a function names, its line, and whether it is set.
+
+    None is known where a decorator may change the parameter, or the function itself does.
+    """
     if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
         return
     steps = [one for one in dis.get_instructions(function) if one.opname != "COPY"]
@@ -87,17 +111,10 @@ def check_fields(function: Function, parameter: str, model: type[BaseModel]) -> 
         return
     for before, one in pairwise(steps):
         is_of_it = before.opname.startswith("LOAD_FAST") and _names_of(before)[-1] == parameter
-        if not is_of_it or not one.opname.endswith(("_ATTR", "_METHOD")):
-            continue
-        if one.argval not in model.model_fields and not hasattr(model, one.argval):
+        if is_of_it and one.opname.endswith(("_ATTR", "_METHOD")):
             line = one.positions.lineno if one.positions else None
             place = SourceLine(function.__code__.co_filename, line or place_of(function).line)
-            near = get_close_matches(one.argval, model.model_fields, 1)
-            known = f"did you mean {near[0]}?" if near else ", ".join(model.model_fields)
-            raise place.error(
-                f"{function.__name__} names {parameter}.{one.argval}, which is no field of "
-                f"{model.__name__}: {known}"
-            )
+            yield one.argval, place, one.opname == "STORE_ATTR"
 
 
 def _names_of(instruction: dis.Instruction) -> tuple[str, ...]:

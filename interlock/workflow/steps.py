@@ -60,10 +60,15 @@ def cleanup_of(part: Cleanup, flow: Declared) -> Handler:
 
     def run(work: EffectWork) -> None:
         arguments = _arguments(work, flow, takes_work=part.takes_work)
+        before = arguments[0].model_copy(deep=True)
         if is_async(part.function):
             asyncio.run(finished(part.function, *arguments))
         else:
             part.function(*arguments)
+        if arguments[0] != before:
+            name = part.function.__name__
+            lost = f"what {name} has changed is not kept: the data of an end do not change"
+            work.note("note", {"text": f"{lost} ({part.place})"})
 
     return run
 

@@ -37,6 +37,7 @@ from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
     check_data,
     check_returns_nothing,
+    check_sets_nothing,
     check_variable,
     message_of,
     takes_work,
@@ -321,6 +322,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
             place, takes = place_of(function), takes_work(function)
             check_data(function, self.data, f"the data of {self.name}", Work)
             check_returns_nothing(function, "cleans up")
+            check_sets_nothing(function)
             name = f"a cleanup after {end}"
             self.declared.refuse_twin(place, name, "", self.declared.cleanups.get(end))
             self.declared.cleanups[end] = Cleanup(

@@ -208,3 +208,35 @@ def test_an_async_function_works_inside_of_any_decorator(
     children = worker.client.dispatch.views.children("one")
     assert [worker.client.show(child).data["note"] for child in children] == ["met"] * 2
     assert cleaned == ["bob"]
+
+
+def test_what_a_cleanup_changes_is_not_kept_and_the_log_says_so(at_work: Start) -> None:
+    flow = Workflow("team", Team)
+    flow.ask("shall", "Shall it end?", yes="done")
+
+    @flow.at_end("done")
+    def clean(t: Team) -> None:
+        t.said.append("bye")
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Team(), id="one")
+    worker.answer("one", "yes")
+
+    assert worker.work("one").data["said"] == []
+    line = clean.__code__.co_firstlineno
+    lost = f"what clean has changed is not kept: the data of an end do not change ({__file__}, line"
+    assert f"{lost} {line})" in str(worker.client.history("one"))
+
+
+def test_a_card_without_an_answer_says_so(at_work: Start) -> None:
+    flow = Workflow("team", Team)
+    flow.ask("shall", "Shall it end?", yes="done", offered={"yes": lambda t: t.lead != "bob"})
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Team(), id="one")
+
+    card = worker.client.card("one")
+
+    assert card
+    assert card.question == "Shall it end? None of its answers is offered now."

@@ -136,6 +136,8 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
     inspect = parts.made("inspect", "", lambda: visible_line(stage.inspect(data)))
     shown = parts.made("the proposal", {}, lambda: dict(_proposed(stage, data)))
     choices = parts.made("the choices", stage.affordances, stage.offered_choices, data)
+    if not choices:
+        question = f"{as_sentence(question)} None of its answers is offered now."
     offered = [
         (name, trigger, _answer_schema(parts, stage, trigger, registry))
         for name, trigger in choices
