@@ -46,6 +46,16 @@ def wrong_field(r: Refund) -> Literal["done"]:
     return "done"
 
 
+@refund.step(concurrency=5, key=lambda r: r.tenant)  # attr-defined
+def wrong_key(r: Refund) -> Literal["done"]:
+    return "done"
+
+
+@refund.step(concurrency=5, key=lambda r: r.order)
+def right_key(r: Refund) -> Literal["done"]:
+    return "done"
+
+
 @refund.step
 def wrong_value(r: Refund) -> Literal["done"]:
     r.cents = "many"  # assignment
@@ -93,6 +103,7 @@ def returns_a_number(r: Refund) -> int:
 
 
 refund.step(timeout=30)  # call-overload
+refund.step(concurrency="five")  # call-overload
 refund.step(max_attemps=3)  # call-overload
 refund.ask("a", "b", approve=3)  # arg-type
 refund.ask("a", "b", approve="pay", offered={"approve": lambda r: r.centz > 3})  # attr-defined
