@@ -9,9 +9,12 @@ import pytest
 from interlock import Data, Workflow, days, hours
 from interlock.kernel.effect import AWAITING
 from interlock.kernel.errors import GuardRefusedError
-from interlock.kernel.event import Event, Note
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import RecordEnd
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.engine.awaited import report_end
+from tests.workers.engine.running import perform
 from tests.workflow.at_work import AtWork, Start
 
 
@@ -215,6 +218,60 @@ def test_a_lost_notification_is_made_up_for_by_the_recheck(worker: AtWork) -> No
     worker.client.dispatch.wake("o-1", recheck.effect, {"why": "it is time"}, "recheck")
 
     assert ended(worker) == "done"
+
+
+@pytest.mark.parametrize(("trigger", "end"), [("force_success", "done"), ("cancel", "failed")])
+def test_the_other_record_may_be_of_any_machine(worker: AtWork, trigger: str, end: str) -> None:
+    dispatch = worker.client.dispatch
+    job = {"phases": [{"worker": {"command": "true"}}], "manual": True}
+    dispatch.create("job", "g/a", job, Call(Cause("test")))
+    dispatch.fire("g/a", "activate", {}, Call(Cause("test"), op_id="begin"))
+    submit(worker, "shop_order", "o-1", parcel="g/a")
+    worker.work("o-1")
+    assert sentence(worker) == "It waits for the end of g/a, a job that is pending."
+    seen = Warrant.person(worker.client.show("g/a").entered)
+    dispatch.fire("g/a", trigger, {"reason": "so it is"}, Call(Cause("ann"), "end", seen))
+    entry = next(one for one in worker.entries("g/a") if one.name == "notification")
+    handler = worker.common["notification"]
+    perform(worker.runner, MACHINES["job"], entry.name, handler, entry.key("g/a"))
+
+    assert ended(worker) == end
+
+
+def test_one_table_that_is_wrong_keeps_no_other_record_waiting(at_work: Start) -> None:
+    broken = False
+
+    def parcel_of(order: Order) -> str:
+        if broken:
+            raise LookupError("no parcels today")
+        return order.parcel
+
+    wrong = Workflow("wrong_order", Order)
+    wrong.wait(
+        "shipped",
+        record=parcel_of,
+        then="done",
+        on_failure="failed",
+        timeout=days(1),
+        on_timeout="failed",
+    )
+    wrong.ends(done=True, failed=False)
+    worker = at_work(parcels(), orders(), wrong)
+    both(worker)
+    submit(worker, "wrong_order", "w-1", parcel="p-1")
+    worker.work("w-1")
+    broken = True
+    worker.work("p-1")
+
+    assert ended(worker) == "done"
+    assert worker.client.show("w-1").state == "shipped"
+    lines = worker.client.history("p-1")
+    why = [str(line.detail) for line in lines if isinstance(line, Note) and "refused" in line.kind]
+    assert len(why) == 1
+    assert "w-1" in why[0]
+    assert "LookupError: no parcels today" in why[0]
+    assert "test_record_waits.py, line" in why[0]
+    assert "LookupError: no parcels today" in sentence(worker, "w-1")
 
 
 def test_who_waits_no_more_is_left_alone(worker: AtWork) -> None:
