@@ -241,6 +241,8 @@ def _unwatched(stage: Stage) -> Iterator[str]:
     limited = effect and effect.timeout_ms
     if not (isinstance(stage, Terminal) or stage.timers or limited):
         yield f"{stage.state} has no timer, and no effect with a timeout_ms"
+    if effect and (type(effect.timeout_ms) is not int or effect.timeout_ms < 0):
+        yield f"{effect} has timeout_ms={effect.timeout_ms!r}: give a number of milliseconds"
     if effect and effect.kept and limited:
         yield f"{effect} is kept, so no worker watches its timeout_ms"
 

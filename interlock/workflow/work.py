@@ -257,7 +257,8 @@ class Work:
 def unclear(name: str) -> NoReturn:
     """Refuse what was begun, and of which nothing was kept. Raises UnclearError."""
     raise UnclearError(
-        f"{name}: it was begun, and no result was kept: its worker was lost, or it gave no JSON"
+        f"{name}: it was begun, and no result was kept: its worker was lost, it took too long, or"
+        " it gave no JSON"
     )
 
 

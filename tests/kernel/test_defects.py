@@ -27,7 +27,7 @@ from interlock.kernel.table import (
 )
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children, Prerequisites
-from tests.kernel.store.tables import LIFE, NOTIFY, ROWS, STAGES, STALL, WORK, S, T
+from tests.kernel.store.tables import LIFE, NOTIFY, POLISH, ROWS, STAGES, STALL, WORK, S, T
 
 
 def broken(
@@ -98,6 +98,15 @@ DEFECTS: dict[str, str] = {
     "working is active and declares no outcome": broken(stages=staged(S.WORKING, outcomes=())),
     "working fails by begin, which is no outcome": broken(
         stages=staged(S.WORKING, failures=(T.BEGIN,))
+    ),
+    "work has timeout_ms=-1: give a number of milliseconds": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, timeout_ms=-1))
+    ),
+    "work has timeout_ms=True: give": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, timeout_ms=True))
+    ),
+    "work is kept, so no worker watches its timeout_ms": broken(
+        stages=staged(S.WORKING, effect=replace(WORK, timeout_ms=1, kept=True))
     ),
     "polishing has no timer": broken(stages=staged(S.POLISHING, timers=())),
     "polishing has 2 timers named stall": broken(stages=staged(S.POLISHING, timers=(STALL, STALL))),
@@ -230,6 +239,12 @@ def test_a_state_that_no_row_enters_may_be_declared_external() -> None:
     stages = tuple(stage if s.state is S.GROUPING else s for s in STAGES)
 
     assert "never entered" not in broken(stages=stages, rows=without((S.IDLE, T.SPLIT)))
+
+
+def test_a_state_whose_effect_has_a_limit_needs_no_timer() -> None:
+    limited = staged(S.POLISHING, timers=(), effect=replace(POLISH, timeout_ms=1_000))
+
+    assert "polishing has no timer" not in broken(stages=limited)
 
 
 def test_a_waiting_state_without_choices_asks_no_person() -> None:

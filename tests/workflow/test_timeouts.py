@@ -14,6 +14,7 @@ from interlock import Data, Work, Workflow, seconds
 from interlock.kernel.event import Note
 from interlock.workers.engine import time_limits
 from interlock.workers.engine.attempt_limit import AttemptLimit, TookTooLongError
+from interlock.workers.engine.work import EffectWork
 from tests.waiting import until
 from tests.workflow.at_work import AtWork, Start
 
@@ -30,6 +31,7 @@ class Held:
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
+        self.threads: list[threading.Thread] = []
         self.begun: list[str] = []
         self.went_on: list[str] = []
 
@@ -39,6 +41,19 @@ class Held:
         self.go_on.wait(WAIT_S)
         self.went_on.append(record_id)
 
+    def perform(self, worker: AtWork, record_id: str) -> threading.Thread:
+        """Let a thread of its own perform a step, as that of a worker."""
+        thread = threading.Thread(target=worker.perform, args=(record_id,), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        """Let all go on, and wait for their ends."""
+        self.go_on.set()
+        for thread in self.threads:
+            thread.join(WAIT_S)
+
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
@@ -46,14 +61,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     monkeypatch.setattr(time_limits, "STOP_S", 0.1)
     held = Held()
     yield held
-    held.go_on.set()
-
-
-def in_thread(worker: AtWork, record_id: str) -> threading.Thread:
-    """Let a thread of its own perform a step, as that of a worker."""
-    thread = threading.Thread(target=worker.perform, args=(record_id,), daemon=True)
-    thread.start()
-    return thread
+    held.end()
 
 
 def failures(worker: AtWork, record_id: str) -> list[str]:
@@ -87,15 +95,14 @@ def test_a_step_that_does_not_stop_gives_its_record_back_and_its_late_end_is_ref
     worker = at_work(flow)
     worker.client.submit(flow, Job(), id="one")
 
-    thread = in_thread(worker, "one")
+    held.perform(worker, "one")
     question = asked(worker, "one")
 
     assert "it took longer than 0.2 s, and does not stop; it is at" in question
     assert "test_timeouts.py, line" in question, "it says where"
     [hung] = worker.runner.limits.hung()
     assert (hung["record"], hung["effect"], hung["limit"]) == ("one", "hanging.hang", "0.2 s")
-    held.go_on.set()
-    thread.join(WAIT_S)
+    held.end()
     assert worker.lines == ["stale: to_done came after the lease was lost"]
     assert worker.client.show("one").data["runs"] == 0
     assert worker.runner.limits.hung() == []
@@ -169,14 +176,13 @@ def test_a_step_that_may_be_done_once_asks_whether_it_was_done(at_work: Start, h
     worker = at_work(flow)
     worker.client.submit(flow, Job(), id="one")
 
-    thread = in_thread(worker, "one")
+    held.perform(worker, "one")
     question = asked(worker, "one")
 
     assert worker.client.show("one").state == "pay_unclear"
     assert "it took longer than 0.2 s, and does not stop" in question
     assert "lost" not in question
-    held.go_on.set()
-    thread.join(WAIT_S)
+    held.end()
     assert worker.client.show("one").state == "pay_unclear", "its late end is refused"
 
 
@@ -201,7 +207,7 @@ def test_only_what_has_begun_is_unclear_if_a_step_takes_too_long(
     worker = at_work(flow)
     worker.client.submit(flow, Job(), id="one")
 
-    thread = in_thread(worker, "one")
+    held.perform(worker, "one")
 
     if begins:
         assert "(transfer: it took longer than 0.2 s" in asked(worker, "one")
@@ -209,9 +215,63 @@ def test_only_what_has_begun_is_unclear_if_a_step_takes_too_long(
     until(lambda: worker.entries("one")[:1] != [] or begins, what="it is given back")
     state = "pay_unclear" if begins else "pay"
     until(lambda: worker.client.show("one").state == state, what=f"it is {state}")
-    held.go_on.set()
-    thread.join(WAIT_S)
+    held.end()
     assert held.begun == ["one"], "the late thread begins nothing"
+
+
+def test_a_handler_that_ends_without_an_outcome_when_it_shall_stop_has_failed(
+    at_work: Start,
+) -> None:
+    flow = Workflow("quiet", Job)
+
+    @flow.step(timeout=LIMIT)
+    def stop(_: Job) -> Literal["done"]:
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Job(), id="one")
+
+    def quiet(work: EffectWork) -> None:
+        until(work.stopped.is_set, what="it is ordered to stop")
+
+    assert worker.perform("one", quiet).startswith("retry: tried again in 1 s: it took longer")
+
+
+def test_a_record_that_hangs_keeps_no_slot_from_others(at_work: Start, held: Held) -> None:
+    flow = Workflow("narrow", Job)
+
+    @flow.step(timeout=LIMIT, max_attempts=1, concurrency=1)
+    def hang(_: Job, work: Work) -> Literal["done"]:
+        if work.id == "bad":
+            held.wait(work.id)
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    for name in ("bad", "good"):
+        worker.client.submit(flow, Job(), id=name)
+    held.perform(worker, "bad")
+    until(lambda: held.begun, what="it hangs")
+    assert "slot" in worker.perform("good")
+
+    until(lambda: not worker.runner._working, what="it is written off")
+
+    assert worker.work("good").state == "done"
+    assert held.went_on == []
+
+
+def test_what_is_done_after_an_end_has_a_limit_too() -> None:
+    flow = Workflow("cleaning", Job)
+    flow.wait("waiting", over="done", timeout=seconds(1), on_timeout="done")
+
+    @flow.at_end("done")
+    def clean(_: Job) -> None:
+        pass
+
+    flow.ends(done=True)
+
+    assert flow.machine.effects["after_done"].timeout_ms == 3_600_000
 
 
 @pytest.mark.parametrize("once", [True, False])
@@ -252,7 +312,7 @@ def test_a_handler_that_holds_up_the_event_loop_holds_up_no_later_one(
     for name in ("bad", "good"):
         worker.client.submit(flow, Job(), id=name)
 
-    thread = in_thread(worker, "bad")
+    thread = held.perform(worker, "bad")
     thread.join(WAIT_S)
 
     assert not thread.is_alive(), "its thread is given back though it goes on"

@@ -39,7 +39,7 @@ from interlock.workers.engine.effect_ends import (
     OutcomeKeptError,
     may_pass,
 )
-from interlock.workers.engine.effect_slots import used_slot
+from interlock.workers.engine.effect_slots import UsedSlot, free, used_slot
 from interlock.workers.engine.event_loop import EventLoop
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.isolation import Isolation, Performed, ProcessDiedError, is_suspect
@@ -80,7 +80,7 @@ class Runner:
         self.continuing, self.claims = Continuing(dispatch), Claims(dispatch)
         self.loop = EventLoop(begin=self.affinity.widen)
         self.limits = TimeLimits(end=self._end_hung)
-        self._working: set[EffectWork] = set()
+        self._working: dict[EffectWork, UsedSlot | None] = {}
         self.isolation = Isolation()
 
     def perform(
@@ -96,7 +96,7 @@ class Runner:
         granted = self.continuing.take(key) or self._claimed(machine, name, key, nonce)
         lease, used = granted.lease, granted.used
         work = EffectWork(self.dispatch, self.resources, lease, asked_at=granted.asked_at)
-        self._working.add(work)
+        self._working[work] = used
         try:
             with (
                 used_slot(self.dispatch, used, work),
@@ -115,7 +115,7 @@ class Runner:
                     note_outcome(line)
                     return line
         finally:
-            self._working.discard(work)
+            self._working.pop(work, None)
 
     def _claimed(self, machine: Machine, name: str, key: str, nonce: str) -> Granted:
         if self._ending.is_set():
@@ -278,7 +278,8 @@ class Runner:
             work.results.mark_hung()
         ended = Performed.of(partial(self._end_late, work))
         self.heartbeat.drop(work.held)
-        self._working.discard(work)
+        if used := self._working.pop(work, None):
+            free(self.dispatch, used)
         return ended
 
     def _wait_for_others(self, work: EffectWork, refusal: InUseError | HeldError) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -122,3 +124,8 @@ def test_steps_that_hang_keep_no_thread_from_other_records_and_ask_a_person(up: 
     for name in hanging:
         hangs = f"hang.wait_for_it of {name} hangs for \\d+ (s|min)"
         assert re.search(f"{hangs}, though 2 s is its limit, at .*hang.py", said), said
+
+    os.kill(worker, signal.SIGTERM)
+    until(lambda: not is_alive(worker), what="a worker whose threads hang ends when it is to")
+    submit(up, "quickly", "q4")
+    until(lambda: state(up, "q4") == "done", what="it is started anew")

@@ -236,3 +236,30 @@ def test_an_attempt_that_is_not_the_last_leaves_the_others(world: World) -> None
 
     assert world.entry("polish").attempts_max == 2
     assert world.claim("polish", "b").attempt == 2
+
+
+def test_that_an_attempt_hangs_comes_with_each_later_claim_until_the_effect_ends(
+    world: World,
+) -> None:
+    world.at("working")
+    first = world.claim()
+    assert not first.has_hung
+    results(world, 0).mark_hung(first)
+    world.leases.release(first, counted=True)
+
+    second = world.claim(nonce="b")
+
+    assert (second.has_hung, second.outcome) == (True, None)
+    world.leases.release(second, counted=True)
+    world.fire("r", "again")
+    assert not world.claim(nonce="c").has_hung
+
+
+def test_only_the_holder_of_an_effect_says_that_its_attempt_hangs(world: World) -> None:
+    world.at("working")
+    first = world.claim()
+    lost(world)
+    world.claim(nonce="b")
+
+    with pytest.raises(FencedError):
+        results(world).mark_hung(first)

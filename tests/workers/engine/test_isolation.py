@@ -7,12 +7,15 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.kernel.record import partition_of
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.saved_results import SavedResults
 from interlock.workers.config import read_settings
 from interlock.workers.engine import isolation
 from interlock.workers.engine.isolation import how_it_ended
@@ -114,6 +117,51 @@ def test_a_supervisor_goes_on_that_an_effect_has_launched_alone(
     with suppress(ProcessLookupError):
         os.kill(supervisor, signal.SIGKILL)
     assert goes_on
+
+
+def test_an_effect_is_tried_alone_once_an_attempt_hung(running: Running, tmp_path: Path) -> None:
+    running.approved("jot", "hung")
+    entry = running.entry("hung")
+    effect, key = running.dispatch.effect(THREAD.name, entry.name), entry.key("hung")
+    lease = running.dispatch.leases.claim(
+        key, effect, nonce="hangs", holder="hangs", schema=THREAD.schema
+    )
+    assert isinstance(lease, Lease)
+    SavedResults(running.dispatch.client, running.dispatch.keys).mark_hung(lease)
+    running.dispatch.leases.release(lease, counted=True)
+
+    assert running.perform("hung") == "execution_done -> done"
+
+    assert {call["pid"] == os.getpid() for call in calls(tmp_path)} == {False}
+
+
+@pytest.mark.usefixtures("running")
+def test_a_process_that_does_not_end_itself_is_killed_when_its_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_CAPABILITIES", "tests.workers.engine.freezing")
+    worker = Running(read_settings())
+    worker.approved("freezing", "long")
+    lose(worker, "long")
+    effects = worker.dispatch.effect
+    monkeypatch.setattr(
+        worker.dispatch, "effect", lambda *names: replace(effects(*names), timeout_ms=100)
+    )
+    begun = threading.Event()
+    monkeypatch.setattr(isolation, "GRACE_S", 0.1)
+    monkeypatch.setattr(isolation, "clock", lambda: 1e9 if begun.is_set() else 0.0)
+    lines = list[str]()
+    thread = threading.Thread(target=lambda: lines.append(worker.perform("long")))
+    thread.start()
+    until(lambda: bool(calls(tmp_path)), what="it is at work")
+
+    begun.set()
+
+    thread.join(60)
+    assert lines
+    assert lines[0].endswith("it took longer than 0.1 s")
+    assert lines[0].startswith("retry: tried again in")
+    assert not is_alive(calls(tmp_path)[0]["pid"])
 
 
 def test_an_effect_that_is_tried_alone_is_given_back_when_its_worker_ends(

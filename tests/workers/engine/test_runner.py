@@ -12,8 +12,10 @@ from structlog.contextvars import get_contextvars
 
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
+from interlock.kernel.record import partition_of
 from interlock.workers.engine import runner
 from interlock.workers.engine.retry_delay import retry_delay_ms
+from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
@@ -113,6 +115,22 @@ def test_an_async_handler_that_exits_ends_alone(running: Running) -> None:
 
     assert "SystemExit: no more paper" in running.perform("one", ends)
     assert running.perform("two", goes_on) == "execution_done -> done"
+
+
+def test_what_fails_and_may_not_start_again_ends_with_the_reason_of_its_failure(
+    running: Running,
+) -> None:
+    running.approved("deadly_once")
+
+    def fail(_: EffectWork) -> Outcome:
+        raise ValueError("a bug of ours")
+
+    running.perform("one", fail)
+    orphans.run(running.dispatch, partition_of("one"))
+
+    failure = running.client.show("one").data["failure"]
+    assert failure["code"] == "failed"
+    assert "it failed while it was at work: ValueError: a bug of ours" in failure["detail"]
 
 
 def test_the_name_of_a_file_that_is_not_utf8_is_noted_and_told(running: Running) -> None:
