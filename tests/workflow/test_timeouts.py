@@ -102,11 +102,34 @@ def test_a_step_that_does_not_stop_gives_its_record_back_and_its_late_end_is_ref
     assert "test_timeouts.py, line" in question, "it says where"
     [hung] = worker.runner.limits.hung()
     assert (hung["record"], hung["effect"], hung["limit"]) == ("one", "hanging.hang", "0.2 s")
+    assert worker.runner.heartbeat.count() == 0, "nothing renews its lease"
     held.end()
     assert worker.lines == ["stale: to_done came after the lease was lost"]
     assert worker.client.show("one").data["runs"] == 0
     assert worker.runner.limits.hung() == []
-    assert worker.runner.heartbeat.count() == 0
+
+
+def test_a_step_that_looks_too_late_whether_it_shall_stop_changes_nothing(
+    at_work: Start, held: Held
+) -> None:
+    flow = Workflow("late", Job)
+
+    @flow.step(timeout=LIMIT, max_attempts=1)
+    def look(_: Job, work: Work) -> Literal["done"]:
+        held.wait(work.id)
+        work.raise_if_stopped()
+        return "done"
+
+    flow.ends(done=True)
+    worker = at_work(flow)
+    worker.client.submit(flow, Job(), id="one")
+    held.perform(worker, "one")
+    asked(worker, "one")
+
+    held.end()
+
+    assert worker.lines == ["ignored: its lease is over"]
+    assert len(failures(worker, "one")) == 1
 
 
 def test_a_step_that_looks_whether_it_shall_stop_ends_and_is_tried_again(at_work: Start) -> None:

@@ -98,7 +98,11 @@ class TimeLimits:
                 for each in over:
                     self._move(each)
             for each in over:
-                self._act(each)
+                try:
+                    self._act(each)
+                except Exception:
+                    # If this thread ended, no attempt of the process would have a limit.
+                    log.exception("%s is not ended though its time is over", each.work.key)
 
     def _move(self, over: Watched) -> None:
         """Give an attempt whose time is over some time to stop; after that it hangs."""
