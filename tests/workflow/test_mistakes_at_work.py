@@ -240,7 +240,7 @@ def test_a_result_that_cannot_be_used_is_not_worked_out_again(
 
     assert line.startswith("failure"), line
     question = card_of(worker).question
-    assert question.startswith("Given up: pay (after 1 attempts): ")
+    assert question.startswith("Given up: pay (after 1 attempt): ")
     assert UNUSABLE[function] in question
     mark = "# here" if "# here" in inspect.getsource(function) else "def "
     assert place_in(function, mark) in question

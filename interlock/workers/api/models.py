@@ -152,7 +152,8 @@ class Me(BaseModel):
 class RecordBody(BaseModel):
     """A record as it is now. Times are ms since 1970 by the store.
 
-    `asks_person`: it has a card. `outlook` says what follows by itself in its state, or ''.
+    `asks_person`: it has a card. `outlook` says what follows by itself in its state, or what its
+    end has left undone, or ''.
     """
 
     id: str

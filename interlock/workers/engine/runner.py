@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 DETAIL_MAX = 2_000
 # An effect that waits for a held name is polled when it is its turn, and after this time anyway.
 HELD_POLL_MS = 60_000
-# What a person is asked is a sentence of its own, and so is what Interlock itself found.
+# Errors of ours that are whole sentences, and about no line of anybody's file.
 SENTENCES = (ObstacleError, OutcomeKeptError, TookTooLongError)
 
 

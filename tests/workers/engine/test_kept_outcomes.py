@@ -153,7 +153,7 @@ def test_what_cannot_be_kept_is_given_up_at_once(payments: Payments, wrong: str)
 
     card = asked(payments)
     assert why in card.question
-    assert "(after 1 attempts)" in card.question
+    assert "(after 1 attempt)" in card.question
     assert payments.paid == 1
 
 
