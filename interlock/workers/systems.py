@@ -13,7 +13,6 @@ from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
 from interlock.workers.tasks.system import SYSTEM as TASKS
-from interlock.workers.text import visible_json
 from interlock.workers.threads.system import SYSTEM as THREADS
 from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
@@ -117,7 +116,7 @@ def details(client: Client, record: Record) -> dict[str, str] | None:
 
 def evidence(client: Client, record: Record) -> list[Section]:
     """Return what stands beside the cards of a record; by default what is shown of its data."""
-    from interlock.workers.terminal.page import NamedCells, Section  # noqa: PLC0415 - as above
+    from interlock.workers.terminal.page import NamedCells, Section  # noqa: PLC0415 - the help does without it
 
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)
@@ -138,6 +137,8 @@ def _own_fields(record: Record) -> dict[str, str] | None:
 
 def _value_text(value: Any) -> str:
     """Return a value as one line, which is JSON for what has parts."""
+    from interlock.workers.text import visible_json  # noqa: PLC0415 - the help does without it
+
     text = " ".join((value if isinstance(value, str) else visible_json(value)).split())
     return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 1]}…"
 
