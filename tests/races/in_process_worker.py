@@ -32,8 +32,11 @@ RECOVERED_MS = 100_000
 ROUNDS_MAX = 50
 
 
-class LostError(BaseException):
-    """Raised instead of a SIGKILL: the calls before it were made, the later ones are not."""
+class LostError(KeyboardInterrupt):
+    """Raised instead of a SIGKILL: the calls before it were made, the later ones are not.
+
+    The runner takes all but an interrupt for a failure of the handler.
+    """
 
 
 class Calls:

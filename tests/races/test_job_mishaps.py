@@ -308,7 +308,7 @@ def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_pers
     # After the person's decision the count starts again.
     worker.graphs.command(job_id, "resubmit", {"reason": "there are workers now"})
     rest(worker, job_id)
-    assert worker.perform(job_id, "worker", done) == ["agent_completed -> review_required"]
+    assert worker.perform(job_id, "worker", done) == ["agent_completed -> approval_required"]
     assert (
         worker.record(job_id).data.get("unbegun", 0),
         worker.record(job_id).counters["tree.runs"],
@@ -358,7 +358,7 @@ def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_wo
         return result
 
     monkeypatch.setattr(WORKER, "run_attempt", slow)
-    assert worker.perform(job_id, "worker") == ["agent_completed -> review_required"]
+    assert worker.perform(job_id, "worker") == ["agent_completed -> approval_required"]
     assert seen == [(300_000, n) for n in range(4)]
     record = worker.record(job_id)
     assert (
@@ -438,7 +438,7 @@ def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_car
     rest(worker, "g", *ids)
     assert states(worker, *ids) == ["running"] * 2
     assert [line for one in ids for line in worker.perform(one, "worker")] == [
-        "agent_completed -> review_required"
+        "agent_completed -> approval_required"
     ] * 2
     assert (tmp_path / "runs").read_text() == "\n\n"
 
