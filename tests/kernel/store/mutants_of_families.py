@@ -196,6 +196,13 @@ FAMILIES = (
         quarantine.test_a_person_in_the_way_of_two_effects_is_asked_until_both_are_tried_again,
     ),
     Mutant(
+        "a claim does not end the quarantine of another effect",
+        "claim",
+        "if entry.state == 'quarantined' then\n      return\n",
+        "if false then\n      return\n",
+        quarantine.test_a_quarantine_goes_on_when_a_person_has_made_way_for_another_effect,
+    ),
+    Mutant(
         "a person is asked about an effect that outlives its state",
         "commit",
         "or (entry.state == 'owed' and entry.holder == PERSON)",

@@ -366,6 +366,18 @@ def test_a_person_in_the_way_of_two_effects_is_asked_until_both_are_tried_again(
     assert not world.waits()
 
 
+def test_a_quarantine_goes_on_when_a_person_has_made_way_for_another_effect(world: World) -> None:
+    world.at("asking")
+    world.spend("notify")
+    world.fire("r", "polish")
+    world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True, asks=True)
+    world.later(LEASE_MS)
+    world.claim("polish", "b")
+
+    assert world.waits()
+    assert world.timer("quarantine") is not None
+
+
 def test_a_person_in_the_way_is_not_reminded_of_a_quarantine_that_has_ended(
     world: World,
 ) -> None:
