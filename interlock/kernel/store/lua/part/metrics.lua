@@ -21,7 +21,9 @@ local function observe(metrics, ms, ...)
   end
   local name = table.concat({...}, ' ')
   redis.call('HINCRBY', metrics, name .. ' ' .. bucket, '1')
-  redis.call('HINCRBY', metrics, name .. ' sum', string.format('%d', math.max(ms, 0)))
+  if ms > 0 then
+    redis.call('HINCRBY', metrics, name .. ' sum', string.format('%d', ms))
+  end
 end
 
 -- Counts that a record leaves the state `source`, and how long it was in it. It was in the states
