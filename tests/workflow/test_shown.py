@@ -11,7 +11,7 @@ from interlock import CardAnswer, Data, Workflow
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
 from interlock.kernel.store.metrics import metrics_of
-from interlock.workers.console.flow import lags_of
+from interlock.workers.console.flow import FlowWatch, lags_of
 from interlock.workers.ops.description import describe
 from interlock.workers.ops.doctor import problems_of_cards
 from interlock.workers.ops.verify import verify_all
@@ -154,7 +154,15 @@ def test_what_was_given_up_is_named_by_doctor_and_its_retry_is_explained(at_work
     explained = worker.client.explain("f", "retry")
     assert (explained.target, explained.sentence) == ("go", "retry would let go of f try again")
     assert verify_all(worker.client.dispatch, ["f"])["faults"] == []
+    assert working_of(worker, "fails") == 0, "a person is asked about it"
     worker.client.retry("f")
+    assert working_of(worker, "fails") == 1
     assert list(problems_of_cards(worker.client.dispatch)) == []
     with pytest.raises(CallError, match="'retry' is no answer to f in go"):
         worker.client.explain("f", "retry")
+
+
+def working_of(worker: AtWork, machine: str) -> int:
+    """Return how many records of a machine the start page of the console says to be at work."""
+    seen = FlowWatch(worker.client.dispatch).look()
+    return next(row.working for row in seen.machines if row.name == machine)

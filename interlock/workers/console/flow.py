@@ -72,6 +72,7 @@ class Questions:
 
     by_kind: Counter[tuple[str, str]]
     is_cut: bool
+    stopped: Counter[str]  # by machine: those about the effect that is the work of a state
 
     def of_kind(self, kind: str, machines: Collection[str]) -> int:
         """Return how many there are of a kind, about records of these machines."""
@@ -161,21 +162,24 @@ class FlowWatch:
         machines = dispatch.machines
         listed = machines.keys() - UNLISTED
         counts, counted = views.counts(machines.values()), dispatch.metrics.read()
-        found = self._workers.value()
+        found, questions = self._workers.value(), self._questions.value()
         swept: Counter[str] = Counter()
         for (sweep, _), number in counted.sweeps.items():
             swept[sweep] += number
         return Flow(
             now_ms=views.now_ms(),
             rate=self._rate(sum(n for key, n in counted.transitions.items() if key[0] in listed)),
-            machines=[_row(one, counts[name], counted) for name, one in machines.items()],
+            machines=[
+                _row(one, counts[name], counted, questions.stopped[name])
+                for name, one in machines.items()
+            ],
             states={name: _states(one, counts[name], counted) for name, one in machines.items()},
             depths=self._depths.value(),
             oldest_ms=self._oldest_ms(),
             queues=self._queues(counted),
             sweeps_ms=dispatch.indexes.last_sweeps(),
             swept=swept,
-            questions=self._questions.value(),
+            questions=questions,
             starved=self._starved.value(),
             over_budget=sum(counted.over.values()),
             rejected=dispatch.rejected.kept(),
@@ -209,11 +213,14 @@ class FlowWatch:
     def _ask(self) -> Questions:
         """Count the questions of those records that wait longest for a person, by their kinds."""
         machines, found = self.dispatch.machines, Counter[tuple[str, str]]()
+        stopped: Counter[str] = Counter()
         records, more = OpenCards(self.dispatch, machines).records(QUESTIONS_MAX)
         for record in records:
             for kind in kinds_of(machines[record.machine], record):
                 found[record.machine, kind] += 1
-        return Questions(found, bool(more))
+            is_at_work = isinstance(machines[record.machine].stage(record.state), Active)
+            stopped[record.machine] += is_at_work and bool(record.quarantined)
+        return Questions(found, bool(more), stopped)
 
     def _count_starved(self) -> dict[str, StarvedCount]:
         """Count the starved records by system; none where a damaged record makes that fail."""
@@ -235,14 +242,14 @@ class FlowWatch:
         return (transitions - before) * 60 / (now - began) if now - began >= KEPT_S else None
 
 
-def _row(machine: Machine, counts: Mapping[str, int], counted: Metrics) -> MachineRow:
+def _row(machine: Machine, counts: Mapping[str, int], counted: Metrics, stopped: int) -> MachineRow:
     by_kind: Counter[type] = Counter()
     for stage in machine.stages:
         by_kind[type(stage)] += counts.get(str(stage.state), 0)
     return MachineRow(
         name=machine.name,
         live=sum(counts.values()) - by_kind[Terminal],
-        working=by_kind[Active],
+        working=max(by_kind[Active] - stopped, 0),
         ended=by_kind[Terminal],
         transitions=sum(n for key, n in counted.transitions.items() if key[0] == machine.name),
         spent=counted.sums.get((machine.name, SPENT), 0),

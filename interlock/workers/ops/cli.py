@@ -284,16 +284,25 @@ def machines(
     names: Annotated[
         list[str] | None, typer.Argument(help="Only these machines. Default: all.")
     ] = None,
+    diagram: Annotated[
+        bool, typer.Option("--diagram", help="Print each as a Mermaid diagram instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the tables of machines: their states with effects, their rows with actors."""
+    from interlock.kernel.diagram import mermaid
     from interlock.workers.ops.outline import outline
 
     settings = settings_here()
     add_systems(settings.systems, settings.capabilities_root)
     for unknown in set(names or ()) - set(MACHINES):
         raise UnknownMachineError(unknown, sorted(MACHINES))
-    value = [outline(machine) for name, machine in MACHINES.items() if name in (names or MACHINES)]
+    chosen = [machine for name, machine in MACHINES.items() if name in (names or MACHINES)]
+    if diagram:
+        drawn = {machine.name: mermaid(machine) for machine in chosen}
+        answer(drawn, as_json=as_json, show=lambda _: typer.echo("\n\n".join(drawn.values())))
+        return
+    value = [outline(machine) for machine in chosen]
     answer(value, as_json=as_json, show=screen.machines)
 
 

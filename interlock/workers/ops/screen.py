@@ -220,7 +220,8 @@ def reasons_of(event: Mapping[str, Any]) -> str:
     texts = [str(payload[name]) for name in SENTENCES if payload.get(name)]
     told = words_of(payload, event["cause"]["reason"])  # they are in `because` already
     said = [short(text, REASON_LENGTH_MAX) for text in texts if text not in told]
-    said += [f"{name}: {short(payload[name])}" for name in ANSWERS if payload.get(name)]
+    answers = {name: short(payload[name]) for name in ANSWERS if payload.get(name)}
+    said += [f"{name}: {answer}" for name, answer in answers.items() if answer]
     failed = [check["why"] for check in checks if not check["passed"]]
     return "; ".join(dict.fromkeys((event["because"], *said, *failed)))
 

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from interlock.kernel.diagram import mermaid
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Active, Waiting
+from interlock.workers.cli import app
 from interlock.workers.ops.outline import outline
 
 
@@ -55,3 +58,13 @@ def test_every_row_is_listed_in_order_and_our_own_rows_have_a_reason(machine: Ma
         assert bool(row["why_ours"]) is row["ours"]
         assert row["guarded"] is (transition.guard is not None)
         assert row["by"], "every row has an actor"
+
+
+def test_the_diagram_of_a_machine_is_printed_for_markdown_and_for_programs() -> None:
+    drawn = mermaid(MACHINES["delivery"])
+
+    printed = CliRunner().invoke(app, ["machines", "delivery", "--diagram"])
+    as_json = CliRunner().invoke(app, ["machines", "delivery", "--diagram", "--json"])
+
+    assert printed.stdout == f"{drawn}\n"
+    assert json.loads(as_json.stdout) == {"delivery": drawn}
