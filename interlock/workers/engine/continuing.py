@@ -122,9 +122,7 @@ class Continuing:
     def _may_perform(self, after: Record, owed: Owed) -> bool:
         """Return whether this process takes messages of this effect, and could lose it unharmed."""
         effect = owed.effect
-        if owed.once or effect.attempts_max == 1:
-            return False
-        if owed.slots or effect.exclusive or effect.kept:
+        if owed.once or effect.attempts_max == 1 or effect.exclusive or effect.kept:
             return False
         if effect.local:
             host = self._dispatch.machines[after.machine].placement.host(after.data)

@@ -35,6 +35,7 @@ EFFECTS = {
     "local": Effect("local", local=True),
     "elsewhere": Effect("elsewhere", queue="elsewhere"),
     "limited": Effect("limited", concurrency=5),
+    "kept": Effect("kept", kept=True),
 }
 
 
@@ -47,6 +48,7 @@ class State(StrEnum):
     LOCAL = auto()
     ELSEWHERE = auto()
     LIMITED = auto()
+    KEPT = auto()
     DONE = auto()
 
 
@@ -58,6 +60,7 @@ class Trigger(StrEnum):
     TO_LOCAL = auto()
     TO_ELSEWHERE = auto()
     TO_LIMITED = auto()
+    TO_KEPT = auto()
     DONE = auto()
     STALLED = auto()
 
@@ -212,9 +215,28 @@ def test_a_paused_record_owes_the_effect_as_any_other(journey: Journey) -> None:
         entry = journey.entry()
         perform(journey.running.runner, JOURNEY, "begin", pause, entry.key("one"))
 
-        assert (stretch.granted, journey.entry().state, journey.queues()) == (None, "owed", [])
+        entry = journey.entry()
+        assert (entry.name, entry.state) == ("plain", "owed")
+        assert (stretch.granted, journey.queues()) == (None, [])
     journey.running.client.resume("one", reason="it is well")
     assert len(journey.queues()) == 1
+
+
+def test_a_kept_effect_needs_a_process_that_holds_it(journey: Journey) -> None:
+    journey.begin()
+    with journey.stretch() as stretch:
+        assert "needs a holder from the start" in journey.perform("kept")
+
+        assert stretch.granted is None
+
+
+def test_a_thread_takes_the_lease_of_no_other_effect(journey: Journey) -> None:
+    journey.begin()
+    with journey.stretch() as stretch:
+        journey.perform("plain")
+
+        assert journey.running.runner.continuing.take("two:1.0:other") is None
+        assert journey.goes_on(stretch)
 
 
 @pytest.mark.parametrize(("waiting", "goes_on"), [(4, False), (5, True), (9, True)])
