@@ -326,6 +326,14 @@ def test_only_the_work_of_the_state_is_held_by_who_takes(world: World) -> None:
     assert (world.state_of("build"), world.state_of("clear")) == ("leased", "owed")
 
 
+def test_the_next_token_is_higher_than_that_of_an_initial_lease_by_any_clock(world: World) -> None:
+    of = ticket(world)
+    lease = take(world, of)
+    world.later(-3_600_000)
+
+    assert world.claim("offer", of=of).token_number == lease.token_number + 1
+
+
 def test_the_message_of_another_effect_is_pushed_beside_a_lease(world: World) -> None:
     record = world.at("asking")
     world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
