@@ -140,11 +140,9 @@ class _Running:
         return {"seen": {name: len(before.get(name, [])) for name in inboxes}} if inboxes else {}
 
     def _late(self, work: EffectWork, why: str) -> Outcome | None:
-        """Return the outcome of a step that takes too long, if it may have been done."""
+        """Return the outcome of a step that takes too long, if it has begun what is done once."""
         begun = next(_unknown(work), "")
-        if not (begun or self.step.once):
-            return None
-        return Outcome(LOST, {"code": "unclear", "detail": f"{begun}: {why}" if begun else why})
+        return Outcome(LOST, {"code": "unclear", "detail": f"{begun}: {why}"}) if begun else None
 
     def _failed(self, work: EffectWork, failure: BaseException) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""

@@ -151,13 +151,18 @@ def test_a_step_that_looks_whether_it_shall_stop_ends_and_is_tried_again(at_work
     assert failures(worker, "one") == ["it took longer than 0.2 s"]
 
 
-def test_a_step_that_always_takes_too_long_asks_a_person_whose_card_stays(at_work: Start) -> None:
+@pytest.mark.parametrize("why", ["it took longer than 0.2 s", "ValueError: always"])
+def test_a_step_that_never_ends_well_asks_a_person_whose_card_stays(
+    at_work: Start, why: str
+) -> None:
     flow = Workflow("slow", Job)
     runs: list[int] = []
 
     @flow.step(timeout=LIMIT, max_attempts=3, retry_delay=seconds(0.001))
     async def sleep(_: Job, work: Work) -> Literal["done"]:
         runs.append(work.attempt)
+        if "always" in why:
+            raise ValueError("always")
         await asyncio.sleep(WAIT_S)
         return "done"
 
@@ -178,7 +183,7 @@ def test_a_step_that_always_takes_too_long_asks_a_person_whose_card_stays(at_wor
     worker.sweep("one")
     assert (worker.client.show("one").version, runs) == (version, [1, 2, 3])
     [card] = worker.client.cards_of("one")
-    assert "it took longer than 0.2 s" in card.question
+    assert why in card.question
     assert [timer.name for timer in worker.client.show("one").timers] == ["quarantine"]
 
 
