@@ -44,7 +44,7 @@ class Slots:
         """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
         args = [record.id, limit, uuid4().hex, score]
-        status, _, *given = call(self.client, "acquire_slot", self._names(name), args)
+        status, *given = call(self.client, "acquire_slot", self._names(name), args)
         return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
@@ -73,7 +73,10 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The slot that an effect has, by its stamp, or '', and the effects that were offered one."""
+    """The slot that an effect has, by a stamp that no other has; '' if it has none.
+
+    And the effects that were offered a slot meanwhile.
+    """
 
     stamp: str
     to_wake: tuple[str, ...]
@@ -112,10 +115,10 @@ class EffectSlots:
         name = needed.slots
         names = [*self.keys.effect_slots(name), self.keys.checked_slots(partition_of(name))]
         score = needed.priority * PRIORITY_SCALE + needed.since_ms
-        queued = [key, limit, uuid4().hex, score]
-        args = [*queued, name, CHECK_MS, CHECK_SELDOM_MS, OFFER_MS]
-        _, stamp, *given = call(self.client, "acquire_slot", names, args)
-        return Taken(stamp.decode(), tuple(one.decode() for one in given))
+        stamp = uuid4().hex
+        args = [key, limit, stamp, score, name, CHECK_MS, CHECK_SELDOM_MS, OFFER_MS]
+        status, *given = call(self.client, "acquire_slot", names, args)
+        return Taken(stamp if status == b"held" else "", tuple(one.decode() for one in given))
 
     def release(self, slots: str, limit: int, key: str = "", stamp: str = "") -> tuple[str, ...]:
         """Give back the slot that an effect has by this stamp, and give free slots to the next.
@@ -142,13 +145,12 @@ class EffectSlots:
 
     def poll(self, slots: str) -> list[EffectSlot] | None:
         """Return the effects that have a slot of this name; None if they were polled just now."""
-        holders, queue, _ = self.keys.effect_slots(slots)
-        names = [holders, queue, self.keys.checked_slots(partition_of(slots))]
+        names = [*self.keys.effect_slots(slots), self.keys.checked_slots(partition_of(slots))]
         reply = call(self.client, "poll_slots", names, [slots, CHECK_MS, CHECK_SELDOM_MS])
         if not reply:
             return None
-        now_ms, pairs = int(reply[0]), zip(reply[1::2], reply[2::2], strict=True)
-        return [_slot(key.decode(), int(score), now_ms) for key, score in pairs]
+        now_ms, rows = int(reply[0]), zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
+        return [_slot(key.decode(), int(score), by.decode(), now_ms) for key, score, by in rows]
 
     def due(self, partition: int, limit: int) -> list[str]:
         """Return the names of slots to poll now."""
@@ -177,7 +179,7 @@ class EffectSlots:
         return sorted(name.decode() for page in read_all(self.client, commands) for name in page)
 
 
-def _slot(key: str, score: int, now_ms: int) -> EffectSlot:
+def _slot(key: str, score: int, stamp: str, now_ms: int) -> EffectSlot:
     """Read the score of a holder; part/slots.lua says what it means."""
-    stamp = OFFERED if score <= 0 else str(score)
-    return EffectSlot(key, stamp, max(now_ms - abs(score), 0) if score else 0)
+    age_ms = max(now_ms - abs(score), 0) if score else 0
+    return EffectSlot(key, OFFERED if score <= 0 else stamp, age_ms)

@@ -195,7 +195,7 @@ SLOTS: tuple[Mutant, ...] = (
     Mutant(
         "a slot that was taken is marked as taken",
         "acquire_slot",
-        "redis.call('ZADD', holders, stamp, id)",
+        "redis.call('ZADD', holders, now_ms, id)",
         "",
         slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.errors import FencedError
+from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
 from interlock.kernel.store.slots import OFFER_MS, OFFERED
@@ -180,7 +181,8 @@ def test_an_offer_that_nobody_comes_for_goes_to_who_comes(world: World) -> None:
     world.later(OFFER_MS)
 
     assert begin(world, two)
-    assert world.size(world.keys.effect_slots(ACME)[2]) == 0, "nobody is to be woken"
+    reports = world.keys.effect_slots(ACME)[2]
+    assert not scripts.read(world.client, "HEXISTS", reports, one), "it is to be woken no more"
     assert begin(world, one) is None, "it waits for the next"
     assert (held(world), waiting(world)) == (2, 1)
     assert release(world, one, OFFERED) == (), "it has no slot to give back"
@@ -232,3 +234,15 @@ def test_a_place_that_is_taken_is_never_passed_on(world: World) -> None:
     world.later(OFFER_MS * 1_000)
 
     assert begin(world, keys[2]) is None
+
+
+def test_a_slot_that_was_taken_again_in_the_same_ms_is_another(world: World) -> None:
+    key = owing(world, "r")
+    needed = needs(world, key)
+    first = acquire(world, key, needed)
+    release(world, key, first.stamp)
+    second = acquire(world, key, needs(world, key))
+    release(world, key, first.stamp)
+
+    assert second.stamp != first.stamp
+    assert held(world) == 1

@@ -110,8 +110,10 @@ class Crowd:
             self.world.renew(holder.lease)
 
     def check(self) -> None:
+        reports = self.world.keys.effect_slots(ACME)[2]
         for key, score in self.holders_by_score():
-            stamp = str(score) if score > 0 else OFFERED
+            report = scripts.read(self.world.client, "HGET", reports, key) or b""
+            stamp = report.decode().removeprefix("taken ") if score > 0 else OFFERED
             if check(self.world, key, too_long=self.dice.random() < 0.5) == "free":
                 self.freed.append((key, stamp))
 

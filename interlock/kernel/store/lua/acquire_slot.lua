@@ -6,8 +6,7 @@
 -- KEYS     holders, queue, reports, [checked slots]
 -- ARGV     id, limit (0: none), call id, score in the queue, [name, ms until the sweep checks them
 --          while somebody waits for a slot, and else, ms for which an offer is good]
--- Returns  {status, stamp of the slot or '', id, ...}, the ids of the holders to wake; status:
---          held | queued
+-- Returns  {status, id, ...}, the ids of the holders to wake; status: held | queued
 local holders = KEYS[1]
 local queue = KEYS[2]
 local reports = KEYS[3]
@@ -24,16 +23,14 @@ offer_slots(holders, queue, limit)
 local held = redis.call('ZSCORE', holders, id)
 if checked and not held and pass_on_offer(holders, reports, tonumber(ARGV[8])) then
   redis.call('ZREM', queue, id)
-  held = '0'
+  held = true
 end
-local stamp = ''
 if held then
-  stamp = string.format('%.0f', math.max(now_ms, math.abs(tonumber(held)) + 1))
-  redis.call('ZADD', holders, stamp, id)
-  redis.call('HDEL', reports, id)
+  redis.call('ZADD', holders, now_ms, id)
+  redis.call('HSET', reports, id, TAKEN .. call_id)
 end
 if checked then
   local waits = redis.call('ZCARD', queue) > 0
   redis.call('ZADD', checked, 'LT', now_ms + (waits and ARGV[6] or ARGV[7]), ARGV[5])
 end
-return {held and 'held' or 'queued', stamp, unpack(holders_to_wake(holders, reports, call_id))}
+return {held and 'held' or 'queued', unpack(holders_to_wake(holders, reports, call_id))}

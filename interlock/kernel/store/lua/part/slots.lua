@@ -1,8 +1,8 @@
 --@use clock
 -- A name has a limited number of slots, and a queue of the records that wait for one.
--- Score of a holder: > 0, it took its slot, at that ms, or a little later: no other stamp of it is
--- the same. < 0, it was reported as one to wake at that time (-score, in ms), and has not taken its
--- slot since. 0, it was not reported yet.
+-- Score of a holder: > 0, it took its slot at that ms. < 0, it was reported as one to wake at that
+-- time (-score, in ms), and has not taken its slot since. 0, it was not reported yet.
+local TAKEN = 'taken ' -- in `reports`, before the id of the call by which a slot was taken
 
 -- An offer that nobody has taken for so long is reported again. It is no longer than the grace of
 -- the exclusive effects that wake holders: where such an effect is lost between the two, the next
@@ -34,7 +34,7 @@ end
 
 -- Returns the holders to wake: those that have not taken their slot, and were not reported lately,
 -- and those that this same call reported before, because its reply may have been lost. `reports`
--- has for each holder that was reported the call that did it last.
+-- has for each holder that was reported the call that did it last, until it takes its slot.
 local function holders_to_wake(holders, reports, call_id)
   local lately = REPORTED_AGAIN_MS - now_ms
   local found = redis.call('ZRANGE', holders, lately, '0', 'BYSCORE', 'LIMIT', 0, 100)
