@@ -109,7 +109,9 @@ def hops_plan(
     data = b""
     for hop, counted in zip(decision.hops, deltas, strict=True):
         data = codec.encode(hop.after.data, "the data", codec.DATA_BYTES_MAX)
-        why = _cause(hop, cause) if events else cause
+        # Who creates a record also fires its first trigger.
+        asked = not events or hop.trigger == machine.first_trigger
+        why = cause if asked else _cause(hop, cause)
         events.append(_event(machine, hop, why, op_id, counted, codec.digest(data)))
     return {"events": events, "states": [hop.after.state for hop in decision.hops], "data": data}
 

@@ -112,7 +112,7 @@ FOLLOWING = Machine(
         Terminal(S.LOST),
     ),
     transitions=(
-        *rows(S.DRAFT, move(T.BEGIN, S.READY, by(PRODUCER, STALLS))),
+        *rows(S.DRAFT, move(T.BEGIN, S.READY, by(PRODUCER, STALLS, SIGNER))),
         *rows(
             S.READY,
             reenter(T.SPIN, by(STARTER), follows=spins),
