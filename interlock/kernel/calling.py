@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from interlock.kernel.errors import KernelError, TableFunctionError
+from interlock.kernel.amounts import check_deltas
+from interlock.kernel.errors import InvalidPayloadError, KernelError, TableFunctionError
 
 Value = TypeVar("Value")
+Amount = TypeVar("Amount", int, int | None)
 
 
 def called(machine: str, name: str, function: Callable[..., Value], *given: Any) -> Value:
@@ -25,4 +27,23 @@ def as_data(machine: str, name: str, found: Any) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         wrong = TypeError(f"it returned {type(found).__name__}, and data are a mapping")
         raise TableFunctionError(machine, name, wrong)
+    return found
+
+
+def amounts_of(
+    machine: str,
+    name: str,
+    function: Callable[[Any], Mapping[str, Amount]] | None,
+    data: Mapping[str, Any],
+) -> Mapping[str, Amount]:
+    """Return the amounts that a function finds in the data of a record; there may be no function.
+
+    Raises TableFunctionError for what a script cannot count, as that would fail halfway.
+    """
+    found = called(machine, name, function, data) if function else {}
+    try:
+        check_deltas({each: amount for each, amount in found.items() if amount is not None})
+    except InvalidPayloadError as refusal:
+        wrong = TypeError(f"it returned {found!r}, and amounts are whole numbers by their names")
+        raise TableFunctionError(machine, name, wrong) from refusal
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from interlock.kernel.amounts import check_deltas
 from interlock.kernel.decision import Decision
 from interlock.kernel.effect import CASCADE, Kind
 from interlock.kernel.errors import InvalidPayloadError, UnknownMachineError
@@ -73,6 +74,7 @@ def check_children(machines: Mapping[str, Machine], decision: Decision) -> None:
     for number, child in enumerate(listed, start=1):
         try:
             machine.initial_data(child.payload)
+            check_deltas({each: n for each, n in child.bounds.items() if n is not None})
         except InvalidPayloadError as refusal:
             which = f"number {number} of the {kind.countdown}"
             raise InvalidPayloadError(which, refusal.problems) from None

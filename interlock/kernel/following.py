@@ -44,9 +44,8 @@ def created(machine: Machine, creation: Decision, *, begins: bool) -> Decision:
 
 
 def _is_late(hop: Decision) -> bool:
-    takes = hop.shares is not None and bool(hop.shares.takes)
     counts = any(hop.deltas.values()) or bool(hop.bounds)
-    return hop.ends or hop.counts_as_ended or counts or takes
+    return hop.ends or hop.counts_as_ended or counts or _takes_names(hop)
 
 
 def _followers(machine: Machine, decision: Decision) -> Iterator[Decision]:
@@ -56,10 +55,21 @@ def _followers(machine: Machine, decision: Decision) -> Iterator[Decision]:
         if decision.mode in (Mode.INTERNAL, Mode.CARRY) or any(o.countdown for o in decision.own):
             return
         follower = _follower(machine, decision)
-        if follower is None:
+        # Its effect fires a row that others may refuse: together with it, what has happened
+        # already, such as an outcome, would be refused too.
+        if follower is None or _is_refusable(follower):
             return
         yield follower
         decision = follower
+
+
+def _is_refusable(hop: Decision) -> bool:
+    """Return whether the store, or the machine of new children, may refuse a transition."""
+    return _takes_names(hop) or bool(hop.children) or hop.deltas.get("runs", 0) > 0
+
+
+def _takes_names(hop: Decision) -> bool:
+    return hop.shares is not None and bool(hop.shares.takes)
 
 
 def _follower(machine: Machine, decision: Decision) -> Decision | None:

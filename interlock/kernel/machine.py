@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.calling import as_data, called
+from interlock.kernel.calling import amounts_of, as_data, called
 from interlock.kernel.decision import Decision, Explanation
 from interlock.kernel.defects import (
     defects_of,
@@ -183,11 +183,11 @@ class Machine:
 
     def bounds(self, data: Data) -> Bounds:
         """Return what the family of a root with this data may use."""
-        return self.bookkeeping.bounds(data) if self.bookkeeping.bounds else UNBOUND
+        return amounts_of(self.name, "bounds", self.bookkeeping.bounds, data)
 
     def counters(self, data: Data) -> Mapping[str, int]:
         """Return the counters that follow from a record's data."""
-        return self.bookkeeping.counters(data) if self.bookkeeping.counters else {}
+        return amounts_of(self.name, "counters", self.bookkeeping.counters, data)
 
     def fact_sources(self, record: Record) -> tuple[RecordId, ...]:
         """Return the records besides its ancestors that decisions about a record read."""

@@ -15,6 +15,7 @@ from interlock.kernel.errors import TableFunctionError
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import Transition
+from interlock.kernel.traits import Bookkeeping
 from tests.kernel.store.tables import LIFE, ROWS, STAGES, S, T
 
 NOTHING: dict[str, str] = {}
@@ -120,3 +121,17 @@ def test_an_error_in_a_library_is_blamed_on_the_line_that_called_it() -> None:
 
     line = failure.traceback[0].lineno + 1
     assert blamed(failure.value).endswith(f"({__file__}, line {line})")
+
+
+@pytest.mark.parametrize("amount", [0.5, float("inf"), 2**53 + 1, "7", True])
+@pytest.mark.parametrize("function", ["bounds", "counters"])
+def test_amounts_that_a_script_cannot_count_are_named(function: str, amount: Any) -> None:
+    functions: dict[str, Any] = {function: lambda _: {"pages": amount}}
+    machine = replace(LIFE, bookkeeping=Bookkeeping(**functions))
+
+    with pytest.raises(TableFunctionError) as refusal:
+        getattr(machine, function)({})
+
+    assert f"life: {function} raised TypeError: it returned {{'pages': {amount!r}}}" in str(
+        refusal.value
+    )

@@ -8,6 +8,7 @@ received messages wait for a thread, a stretch is short, and one of a more urgen
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,8 +47,9 @@ class Continuing:
     def __init__(self, dispatch: Dispatch) -> None:
         self._dispatch, self.settings = dispatch, dispatch.settings
         self._thread = threading.local()
-        self._lock = threading.Lock()
-        self._waiting = [0] * (PRIORITY_LAST + 1)
+        # Without a lock: the thread that receives messages handles SIGQUIT too, and waits there for
+        # the threads of the pool, which could then wait for that lock.
+        self._waiting: list[deque[None]] = [deque() for _ in range(PRIORITY_LAST + 1)]
         self.queue_name = cache(self._queue_of)
         self._ended = False
 
@@ -57,14 +59,12 @@ class Continuing:
 
     def wait(self, priority: int) -> None:
         """Count a received message of a record with this priority, which waits for a thread."""
-        with self._lock:
-            self._waiting[priority] += 1
+        self._waiting[priority].append(None)
 
     @contextmanager
     def stretch(self, priority: int) -> Iterator[Stretch]:
         """Let the calling thread perform the effect of such a message, and go on from there."""
-        with self._lock:
-            self._waiting[priority] -= 1
+        self._waiting[priority].pop()
         stretch = self._thread.stretch = Stretch(clock())
         try:
             yield stretch

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from interlock.kernel.errors import MissedError
+import pytest
+
+from interlock.kernel.effect import CASCADE
+from interlock.kernel.errors import HeldError, MissedError
 from interlock.kernel.event import Event
 from interlock.kernel.following import HOPS_MAX
 from interlock.kernel.lifecycle import Fired
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.metrics import MetricsReader
+from interlock.kernel.table import by
+from interlock.kernel.traits import Bookkeeping
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, World, token
-from tests.kernel.store.machines_following import FOLLOWING, RECHECK_MS, STALL_MS
+from tests.kernel.store.machines_families import ORDER
+from tests.kernel.store.machines_families import S as O
+from tests.kernel.store.machines_following import FOLLOWING, RECHECK_MS, STALL_MS, S, T
 
 
 def begun(world: World, **data: Any) -> Fired:
@@ -146,3 +155,53 @@ def test_a_circle_of_rows_ends_after_some_and_goes_on_by_its_effect(world: World
 
     assert world.record().version == 2 + HOPS_MAX
     assert (world.record().state, owed(world)) == ("ready", [("starter", str(2 + HOPS_MAX))])
+
+
+def holding() -> Machine:
+    """Let the row that follows take a name."""
+    stages = (
+        replace(stage, holds=lambda _: ("name",)) if stage.state is S.MAKING else stage
+        for stage in FOLLOWING.stages
+    )
+    return replace(FOLLOWING, stages=tuple(stages))
+
+
+def running() -> Machine:
+    """Let the row that follows count a run."""
+    rows = (
+        replace(row, update=lambda ask: {**ask.data, "runs": 1}) if row.trigger is T.START else row
+        for row in FOLLOWING.transitions
+    )
+    counted = Bookkeeping(counters=lambda data: {"runs": data.get("runs", 0)})
+    return replace(FOLLOWING, transitions=tuple(rows), bookkeeping=counted)
+
+
+@pytest.mark.parametrize("machine", [holding(), running()], ids=["a name", "a run"])
+def test_a_row_that_the_store_may_refuse_is_left_to_its_effect(
+    world: World, machine: Machine
+) -> None:
+    world.lifecycle.machines = {**world.lifecycle.machines, "following": machine}
+    world.create("r", {}, machine="following", bounds={"runs": 0})
+    world.client.hset(world.keys.holds("r"), "name", "other")
+
+    fired = world.fire("r", "begin")
+
+    assert (fired.version, world.record().state) == (2, "ready"), "what has happened is committed"
+    assert owed(world) == [("starter", "2")]
+    with pytest.raises(HeldError):
+        world.fire("r", "start", warrant=token(world.claim("starter")))
+
+
+def test_a_row_that_creates_children_is_left_to_its_effect(world: World) -> None:
+    rows = (
+        replace(row, by=by(CASCADE), follows=lambda _: {}) if row.source is O.MENDING else row
+        for row in ORDER.transitions
+    )
+    machine = replace(ORDER, transitions=tuple(rows))
+    world.lifecycle.machines = {**world.lifecycle.machines, "order": machine}
+    world.create("r", {"name": "x", "parts": [{}]}, machine="order")
+    world.fire("r", "split")
+
+    world.fire("r", "mend")
+
+    assert world.record().state == "mending", "what they are created from may be refused"
