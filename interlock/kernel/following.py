@@ -65,7 +65,7 @@ def _followers(machine: Machine, decision: Decision) -> Iterator[Decision]:
 
 def _is_refusable(hop: Decision) -> bool:
     """Return whether the store, or the machine of new children, may refuse a transition."""
-    return _takes_names(hop) or bool(hop.children) or hop.deltas.get("runs", 0) > 0
+    return _takes_names(hop) or bool(hop.children) or any(hop.deltas.values())
 
 
 def _takes_names(hop: Decision) -> bool:
