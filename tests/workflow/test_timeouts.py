@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -346,6 +347,54 @@ def test_a_handler_that_holds_up_the_event_loop_holds_up_no_later_one(
     assert not thread.is_alive(), "its thread is given back though it goes on"
     assert worker.work("good").state == "done"
     assert "it took longer than 1 s" in asked(worker, "bad")
+
+
+def test_a_handler_that_holds_up_the_event_loop_keeps_none_of_those_beside_it(
+    at_work: Start, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interlock.workers.engine import event_loop  # noqa: PLC0415
+
+    monkeypatch.setattr(event_loop, "ANSWER_S", 0.1)
+    began: list[tuple[str, int]] = []
+    flow = Workflow("beside", Job)
+
+    @flow.step(timeout=seconds(1), max_attempts=1)
+    async def block(_: Job, work: Work) -> Literal["done"]:
+        held.wait(work.id)
+        return "done"
+
+    flow.ends(done=True)
+    other = Workflow("awaiting", Job)
+
+    @other.step
+    async def look(_: Job, work: Work) -> Literal["done"]:
+        began.append((work.id, work.attempt))
+        if began.count((work.id, 1)) == 1 and work.id == "before":
+            await asyncio.sleep(WAIT_S)
+        return "done"
+
+    other.ends(done=True)
+    worker = at_work(flow, other)
+    worker.client.submit(flow, Job(), id="bad")
+    for name in ("before", "after"):
+        worker.client.submit(other, Job(), id=name)
+
+    before = held.perform(worker, "before")
+    until(lambda: began, what="it awaits something")
+    held_up = worker.runner.loop.started()
+    bad = held.perform(worker, "bad")
+    until(lambda: held.begun, what="the loop is held up")
+    after = held.perform(worker, "after")
+    for thread in (before, bad, after):
+        thread.join(WAIT_S / 2)
+
+    assert worker.client.show("after").state == "done", "it began in another loop"
+    assert worker.work("before").state == "done", "it was given back"
+    assert began == [("before", 1), ("after", 1), ("before", 1)], "no attempt was used up"
+    held.end()
+    until(lambda: not asyncio.all_tasks(held_up), what="nothing of them goes on there")
+    assert began[3:] == [], "what was moved begins once"
+    assert re.search(r"and does not stop; it is at \S+test_timeouts.py, line", asked(worker, "bad"))
 
 
 @pytest.mark.parametrize(

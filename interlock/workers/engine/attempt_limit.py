@@ -20,9 +20,11 @@ class AttemptLimit:
         self.has_passed = False
         self.place = ""  # where the handler was, if it did not stop
         # The handler may set these: the Outcome of an attempt that took too long, by the sentence
-        # that says so, in place of a failure; what gives its thread back although it goes on.
+        # that says so, in place of a failure; what gives its thread back although it goes on; where
+        # it is at work, if that is not in the thread that waits for it.
         self.outcome: Callable[[str], Any] = lambda _: None
         self.detach: Callable[[], bool] = lambda: False
+        self.place_of: Callable[[], str] | None = None
 
     @property
     def error(self) -> TookTooLongError:

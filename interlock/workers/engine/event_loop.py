@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -24,19 +24,31 @@ class EventLoop:
 
     def __init__(self, begin: Callable[[], None]) -> None:
         self._begin = begin  # called first in the thread of the loop
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._running: set[_Run] = set()
 
     def run(self, work: EffectWork, action: Action) -> Outcome | None:
         """Run the action of a handler, and cancel it if its work is ordered to stop."""
-        loop = self.started()
-        future = asyncio.run_coroutine_threadsafe(_cancellable(work, action), loop)
-        work.limit.detach = partial(self._detach, loop, future)
-        result = future.result()
-        if isinstance(result, SystemExit):
-            raise result
-        return result
+        while True:
+            with self._lock:  # so that no loop is replaced before what it runs is known
+                run = _Run(work, action, self.started(), self._thread)
+                self._running.add(run)
+            work.limit.detach = partial(self._detach, run)
+            work.limit.place_of = run.place
+            try:
+                result = run.future.result()
+            except CancelledError:
+                if not run.moves:
+                    raise
+            else:
+                if isinstance(result, SystemExit):
+                    raise result
+                return result
+            finally:
+                with self._lock:
+                    self._running.discard(run)
 
     def started(self) -> asyncio.AbstractEventLoop:
         """Return the loop that runs."""
@@ -52,13 +64,13 @@ class EventLoop:
                 self._thread.start()
             return self._loop
 
-    def _detach(self, loop: asyncio.AbstractEventLoop, future: Future[Any]) -> bool:
+    def _detach(self, run: _Run) -> bool:
         """Give the thread back that waits for an action; replace a loop that is held up first."""
         turned = threading.Event()
-        loop.call_soon_threadsafe(turned.set)
+        run.loop.call_soon_threadsafe(turned.set)
         if not turned.wait(ANSWER_S):
-            self._replace(loop)
-        future.cancel()
+            self._replace(run.loop)
+        run.future.cancel()
         return True
 
     def _replace(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,11 +80,63 @@ class EventLoop:
             assert self._thread is not None
             place = place_of_thread(self._thread.ident or 0)
             self._loop = None
+            left = [run for run in self._running if run.loop is loop]
         log.error(
             "an async handler holds up all others of this worker, at %s: it calls what does not"
-            " await; later ones run in another event loop",
+            " await; the others run in another event loop",
             place,
         )
+        for run in left:
+            run.leave()
+
+
+class _Run:
+    """An action in a loop. If that is held up by another one, the action does not wait for it."""
+
+    def __init__(
+        self,
+        work: EffectWork,
+        action: Action,
+        loop: asyncio.AbstractEventLoop,
+        thread: threading.Thread | None,
+    ) -> None:
+        self.work, self.action, self.loop, self.thread = work, action, loop, thread
+        self.moves = False  # it has not begun, and does so in another loop
+        self._task: asyncio.Task[Outcome | SystemExit | None] | None = None
+        self._lock = threading.Lock()
+        self.future = asyncio.run_coroutine_threadsafe(self._performed(), loop)
+
+    def place(self) -> str:
+        """Return where the handler is at work, or '' if it awaits something."""
+        holds_up = self._task is not None and asyncio.current_task(self.loop) is self._task
+        return place_of_thread(self.thread.ident or 0) if holds_up and self.thread else ""
+
+    def leave(self) -> None:
+        """Leave a loop that is held up: begin in another one, or give the effect back.
+
+        What may not be given back, and what holds up the loop, stays until its own limit.
+        """
+        with self._lock:
+            self.moves = self._task is None
+        if self.moves:
+            self.future.cancel()
+        elif asyncio.current_task(self.loop) is not self._task and self.work.restartable:
+            self.work.give_back()
+            self.future.cancel()
+
+    async def _performed(self) -> Outcome | SystemExit | None:
+        with self._lock:
+            if self.moves:
+                return None
+            self._task = asyncio.ensure_future(_returned(self.action))
+        task = self._task
+
+        def cancel_if_stopped() -> None:
+            if self.work.stopped.is_set() or self.work.giving_back.is_set():
+                self.loop.call_soon_threadsafe(task.cancel)
+
+        self.work.call_on_order(cancel_if_stopped)
+        return await task
 
 
 async def _returned(action: Action) -> Outcome | SystemExit | None:
@@ -81,15 +145,3 @@ async def _returned(action: Action) -> Outcome | SystemExit | None:
         return await action
     except SystemExit as end:
         return end
-
-
-async def _cancellable(work: EffectWork, action: Action) -> Outcome | SystemExit | None:
-    task = asyncio.ensure_future(_returned(action))
-    loop = asyncio.get_running_loop()
-
-    def cancel_if_stopped() -> None:
-        if work.stopped.is_set() or work.giving_back.is_set():
-            loop.call_soon_threadsafe(task.cancel)
-
-    work.call_on_order(cancel_if_stopped)
-    return await task

@@ -123,7 +123,8 @@ class TimeLimits:
     def _write_off(self, over: Watched) -> None:
         work = over.work
         work.lost.set()  # whatever its handler does from now on
-        work.limit.place = place_of_thread(over.thread)
+        place_of = work.limit.place_of
+        work.limit.place = place_of() if place_of else place_of_thread(over.thread)
         ended = self._end(work)
         if not work.limit.detach():
             log.error("%s: %s", work.key, work.limit.error)
