@@ -101,8 +101,8 @@ def test_a_message_that_waits_waits_for_a_stretch_at_most(
     assert steps[before : before + 2] == ["second"] * 2
 
 
-def test_a_more_urgent_message_waits_for_one_effect(new_deployment: NewDeployment) -> None:
-    deployment = new_deployment()
+def urgent_second(deployment: Deployment) -> None:
+    """Check that a message waits for one effect where its record is more urgent."""
     deployment.worker(concurrency=1)
     gate = at_the_gate(deployment)
     submit(deployment, "urgent", 2, priority=4)
@@ -113,3 +113,14 @@ def test_a_more_urgent_message_waits_for_one_effect(new_deployment: NewDeploymen
     gate.touch()
 
     assert order(deployment, "first", "urgent")[:3] == ["first", "urgent", "urgent"]
+
+
+def test_a_more_urgent_message_waits_for_one_effect(new_deployment: NewDeployment) -> None:
+    urgent_second(new_deployment())
+
+
+@pytest.mark.slow
+def test_a_more_urgent_message_waits_for_one_effect_on_rabbitmq(
+    new_deployment: NewDeployment, rabbitmq: str
+) -> None:
+    urgent_second(new_deployment(INTERLOCK_BROKER_URL=rabbitmq))
