@@ -17,6 +17,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.metrics import MetricsReader
+from interlock.kernel.store.scripts import read
 from interlock.kernel.table import by
 from interlock.kernel.traits import Bookkeeping
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, World, token
@@ -205,3 +206,12 @@ def test_a_row_that_creates_children_is_left_to_its_effect(world: World) -> None
     world.fire("r", "mend")
 
     assert world.record().state == "mending", "what they are created from may be refused"
+
+
+def test_a_creation_that_begins_with_children_holds_their_countdown_open(world: World) -> None:
+    machine = replace(ORDER, first_trigger="split")
+    world.lifecycle.machines = {**world.lifecycle.machines, "order": machine}
+    world.lifecycle.create("order", "r", {"name": "x", "parts": [{}]}, ACTOR, begins=True)
+
+    assert world.record().state == "parting"
+    assert read(world.client, "SMEMBERS", world.keys.members("r", "parts:2")) == {b"*"}
