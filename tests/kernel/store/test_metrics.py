@@ -126,6 +126,15 @@ def test_the_bounds_are_those_of_the_script() -> None:
     assert f"BOUNDS_MS = {{{named}}}" in source_of("commit")
 
 
+def test_the_time_in_a_state_is_not_below_zero_where_the_clock_was_set_back(world: World) -> None:
+    world.create("r")
+    world.later(-1_500)
+    world.fire("r", "begin")
+    idle = read(world).dwell["life", "idle"]
+
+    assert (idle.buckets[0], idle.sum_ms) == (1, 0)
+
+
 def test_a_claim_is_counted_with_the_time_since_its_state_was_entered(world: World) -> None:
     world.at("working")
     world.later(700)
