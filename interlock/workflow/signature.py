@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import time
 import typing
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -20,7 +21,9 @@ from interlock.workflow.place import SourceLine, names_here, place_of
 Function = Callable[..., Any]
 EXAMPLE = 'as in `-> Literal["done", "failed"]`'
 MAY_TAKE = "a step takes the data, and its Work if it needs it"
+AWAITED = {"once_async", "saved_async", "reserve_async"}  # the methods of `Work` that are async
 MARKS_ONCE = {"once", "once_async"}  # the methods of `Work` that begin what is not begun twice
+PASSED_OVER = {"PRECALL", "CACHE"}  # instructions that say nothing of what is called
 UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 
 
@@ -192,6 +195,43 @@ def takes_work(function: Function) -> bool:
         given = ", ".join(one.name for one in needed) or "nothing"
         raise place_of(function).error(f"{function.__name__} takes {given}; {MAY_TAKE}")
     return len(needed) == 2  # noqa: PLR2004 - the data and the work
+
+
+def check_awaits(function: Function) -> None:
+    """Refuse a step that would not do what it calls, or would stop others. Raises WorkflowError.
+
+    That is a method of `Work` whose call is not awaited, and `time.sleep` in an async step.
+    """
+    inner = inspect.unwrap(function)
+    for code in _codes(inner.__code__):
+        steps = [one for one in dis.get_instructions(code) if one.opname not in PASSED_OVER]
+        for number, (owner, named) in enumerate(pairwise(steps), 1):
+            if not named.opname.endswith(("_ATTR", "_METHOD")):
+                continue
+            called = (n for n in range(number, len(steps)) if _is_call_of(steps[n], named))
+            after = next((steps[n + 1].opname for n in called), "")
+            line = named.positions.lineno if named.positions else None
+            place = SourceLine(code.co_filename, line or place_of(function).line)
+            if named.argval in AWAITED and after == "POP_TOP":
+                raise place.error(
+                    f"{function.__name__} never awaits {named.argval}, so that is never done: "
+                    f"write `await work.{named.argval}(...)` in an async step"
+                )
+            is_async = code.co_flags & inspect.CO_COROUTINE
+            of_time = inner.__globals__.get(str(owner.argval)) is time
+            if is_async and of_time and named.argval == "sleep" and after:
+                raise place.error(
+                    f"{function.__name__} is async and calls time.sleep, so all async steps of its "
+                    "worker would stand still meanwhile: write `await asyncio.sleep(...)`"
+                )
+
+
+def _is_call_of(call: dis.Instruction, named: dis.Instruction) -> bool:
+    """Whether an instruction calls what another one names: both begin at one place of the text."""
+    of_call, of_name = call.positions, named.positions
+    if not (call.opname.startswith("CALL") and of_call and of_name):
+        return False
+    return (of_call.lineno, of_call.col_offset) == (of_name.lineno, of_name.col_offset)
 
 
 def uses_once(function: Function) -> bool:

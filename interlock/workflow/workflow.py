@@ -35,6 +35,7 @@ from interlock.workflow.parts import (
 )
 from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
+    check_awaits,
     check_data,
     check_returns_nothing,
     check_sets_nothing,
@@ -144,6 +145,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
             targets, takes = targets_of(function), takes_work(function)
             check_data(function, self.data, f"the data of {self.name}", Work)
             check_variable(function, self)
+            check_awaits(function)
             self._add(
                 StepPart(
                     name=name or function.__name__,
@@ -275,6 +277,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
         item = item_model(place, self.data, field)
         check_data(function, item, f"the items of {field}", Work)
         check_returns_nothing(function, "works on an item", ", and set a field")
+        check_awaits(function)
         child: Workflow[Any] = Workflow(f"{self.name}_{name}", item, start=name, title=title)
         child.declared.above = self.declared
         child._add(

@@ -237,6 +237,20 @@ WORKS = {
         @refund.step
         def pay(p: Parcel) -> Literal["done", "late", "failed"]: ...
     """,
+    "async": """
+        import asyncio
+        import time
+        from interlock import Work
+        async def send(order: str) -> str:
+            return order
+        @refund.step
+        async def pay(r: Refund, work: Work) -> Literal["done", "late", "failed"]:
+            await asyncio.to_thread(time.sleep, 0.1)
+            await work.once_async("send", send, r.order)
+            await asyncio.gather(*(work.saved_async(each, send, each) for each in r.order))
+            later = work.saved_async("later", send, r.order)
+            return "done" if await later else "late"
+    """,
 }
 IMPORTS = """
 from datetime import datetime
