@@ -16,6 +16,7 @@ from celery.concurrency.base import BasePool, apply_target
 from celery.concurrency.thread import TaskPool as Threads
 from celery.utils.functional import noop
 
+from interlock.kernel.record import PRIORITY_LAST
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.celery_app import broker_priority
 from interlock.workers.engine.continuing import Continuing
@@ -81,12 +82,15 @@ class ContinuingThreads:
         accept_callback: Callable[..., Any],
         **_options: Any,
     ) -> Any:
-        priority = broker_priority(
-            self._continuing.settings, args[2]["delivery_info"]["priority"] or 0
-        )
+        priority = self._priority(args[2]["delivery_info"]["priority"])
         self._continuing.wait(priority)
         task = (target, args, kwargs, callback, accept_callback)
         return self._submit(self._perform, (priority, task), callback=noop)
+
+    def _priority(self, sent: object) -> int:
+        """Return the priority of a record by that of a message, which any program may have sent."""
+        known = sent if isinstance(sent, int) and 0 <= sent <= PRIORITY_LAST else 0
+        return broker_priority(self._continuing.settings, known)
 
     def _perform(self, priority: int, task: Sequence[Any]) -> None:
         with self._continuing.stretch(priority) as stretch:

@@ -10,15 +10,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from celery.concurrency import get_implementation
 from celery.concurrency.thread import TaskPool as CeleryThreads
+from celery.worker import state
 from celery.worker.control import Panel
 
 from interlock.workers.engine.isolation import Performed
 from interlock.workers.engine.time_limits import TimeLimits
+from interlock.workers.processes.clock import clock
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 HUNG_MAX = 16
 HUNG_COMMAND = "hung_attempts"  # of Celery's remote control
 JOIN_S = 0.1
+COLD_S = 5.0  # how long a cold shutdown, after SIGQUIT, waits for the threads
 Item = tuple[Future[Any], Callable[[], Any]]
 
 
@@ -73,15 +77,16 @@ class HandlerThreads:
                 self._start()
             return len(self._replaced)
 
-    def close(self) -> None:
+    def close(self, within_s: float = inf) -> None:
         """Begin no other item, and wait for those that are begun, but for none that hangs."""
+        end = clock() + within_s
         with suppress(Empty):
             while True:
                 self._items.get_nowait()
         with self._lock:
             for _ in self._threads:
                 self._items.put(None)
-        while left := next(iter(tuple(self._threads)), None):
+        while clock() < end and (left := next(iter(tuple(self._threads)), None)):
             left.join(JOIN_S)
 
     def _start(self) -> None:
@@ -116,8 +121,13 @@ class TaskPool(CeleryThreads):
         self.executor = HandlerThreads(self.limit)
 
     def on_stop(self) -> None:
-        """End the threads. What they have not begun stays with the broker."""
-        self.executor.close()
+        """End the threads. What they have not begun stays with the broker.
+
+        A cold shutdown does not wait for long. Celery ends the pool in its handler of SIGQUIT then,
+        which may have interrupted its thread where that holds a lock, such as that of events: the
+        threads of the pool would wait for the lock, and the handler for them.
+        """
+        self.executor.close(COLD_S if state.should_terminate else inf)
 
     def replace(self, thread: int) -> None:
         """Start a thread in place of one that hangs. If too many hang, the worker ends."""

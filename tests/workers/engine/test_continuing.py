@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from interlock.kernel.table import Active, Terminal, Transition, always
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Placement
 from interlock.workers.engine import continuing
+from interlock.workers.engine.continued_tasks import ContinuingThreads
 from interlock.workers.engine.continuing import EFFECTS_MAX, Stretch
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
@@ -336,3 +338,17 @@ def test_the_effect_that_follows_is_counted_as_one_that_was_claimed(journey: Jou
     found = journey.running.dispatch.metrics.read()
     assert found.attempts["plain", "first"] == 1
     assert (found.lag["plain"].sum_ms, sum(found.lag["plain"].buckets)) == (0, 1)
+
+
+@pytest.mark.parametrize("sent", [None, 0, 9, 10, -1, 255, "5", 5.0, [5]])
+def test_a_message_with_any_priority_waits_for_a_thread(journey: Journey, sent: Any) -> None:
+    submitted: list[Any] = []
+    pool = SimpleNamespace(on_apply=lambda *given, **_: submitted.append(given))
+    ContinuingThreads(SimpleNamespace(pool=pool), journey.running.runner.continuing)
+
+    pool.on_apply(
+        print, ["a task", "an id", {"delivery_info": {"priority": sent}}], {}, print, print
+    )
+
+    [(_, (priority, _))] = submitted
+    assert priority in range(10)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from celery.concurrency import get_implementation
+from celery.worker import state
 
 from interlock.workers.engine import thread_pool
 from interlock.workers.engine.isolation import Performed
@@ -108,6 +109,23 @@ def test_the_end_of_a_worker_waits_for_its_items_but_not_for_one_that_hangs(held
     closing.join(WAIT_S)
     assert not closing.is_alive()
     assert at_work.result(0) == "done"
+    assert not held.go_on.is_set()
+
+
+def test_a_cold_shutdown_does_not_wait_for_what_is_at_work(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "should_terminate", True)
+    monkeypatch.setattr(thread_pool, "COLD_S", 0.1)
+    pool = TaskPool(limit=1)
+    pool.start()
+    hang(pool.executor, held)
+    stopping = threading.Thread(target=pool.stop)
+
+    stopping.start()
+
+    stopping.join(WAIT_S / 2)
+    assert not stopping.is_alive()
     assert not held.go_on.is_set()
 
 
