@@ -85,6 +85,10 @@ def attempts(up: Up) -> list[tuple[str, int, int]]:
     return [(name, int(attempt), int(process)) for name, attempt, process in lines]
 
 
+def log(up: Up) -> str:
+    return (up.home / "log" / "worker.log").read_text("utf-8")
+
+
 def doctor(up: Up) -> str:
     done = subprocess.run(
         [INTERLOCK, "doctor"],
@@ -120,6 +124,8 @@ def test_steps_that_hang_keep_no_thread_from_other_records_and_ask_a_person(up: 
     assert worker not in alone
     assert len(alone) == 3
     assert not [process for process in alone if is_alive(process)], "each was ended at its time"
+    ended = "raised expected: 'it took longer than 2 s"
+    until(lambda: log(up).count(ended) == len(hanging), what="each process says how it ended")
     said = doctor(up)
     for name in hanging:
         hangs = f"hang.wait_for_it of {name} hangs for \\d+ (s|min)"
