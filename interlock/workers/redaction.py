@@ -91,8 +91,8 @@ def holds_secret(value: Any) -> bool:
     if isinstance(value, str):
         return any(len(each) >= SECRET_BYTES_MIN and each in value for each in list(_READ))
     if isinstance(value, Mapping):
-        return any(map(holds_secret, value.values()))
-    return isinstance(value, list) and any(map(holds_secret, value))
+        return any(map(holds_secret, (*value, *value.values())))
+    return isinstance(value, list | tuple) and any(map(holds_secret, value))
 
 
 def without_secrets(text: str, *secrets: str) -> str:

@@ -31,6 +31,7 @@ class Payment(Data):
     key: Secret = Secret("env:PAY_OUT")
     more: list[Account] = []
     said: str = ""
+    counts: dict[str, int] = {}
 
 
 SEEN: list[str] = []
@@ -49,6 +50,12 @@ def payments(*, once: bool = False) -> Workflow[Payment]:
         work.note(f"pays with {key}")
         if p.way == "raise":
             raise RuntimeError(f"401: the key {key} is wrong") from ValueError(key)
+        if p.way == "save":
+            work.saved("session", lambda: [{key: f"a session of {key}"}])
+        if p.way == "begin":
+            assert work.once("session", lambda: ({key: 1},)) == ({key: 1},)
+        if p.way == "keys":
+            p.counts[key] = 1
         if p.way == "keep":
             p.said = f"it was {key}"
         return "done"
@@ -88,7 +95,7 @@ def everywhere(worker: AtWork) -> str:
 
 
 @pytest.mark.parametrize("once", [False, True])
-@pytest.mark.parametrize("way", ["pay", "raise", "keep"])
+@pytest.mark.parametrize("way", ["pay", "raise", "keep", "keys", "save", "begin"])
 def test_a_step_reads_the_value_which_is_kept_and_shown_nowhere(
     at_work: Start, caplog: pytest.LogCaptureFixture, way: str, *, once: bool
 ) -> None:
@@ -101,9 +108,11 @@ def test_a_step_reads_the_value_which_is_kept_and_shown_nowhere(
     assert VALUE not in found
     assert "env:PAY_OUT" in found
     assert "pays with ***" in found
-    assert worker.client.show("p-1").state == {"pay": "done"}.get(
+    assert worker.client.show("p-1").state == {"pay": "done", "begin": "done"}.get(
         way, "pay_unclear" if once else "pay"
     )
+    if way == "save":
+        assert "the result session has the value of a secret, and results are stored" in found
 
 
 def test_what_a_step_leaves_of_it_in_its_data_is_refused_with_the_field(at_work: Start) -> None:

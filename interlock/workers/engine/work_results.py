@@ -9,6 +9,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.saved_results import SavedResult, SavedResults, check_name
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.redaction import holds_secret
 
 Retried = Callable[[Callable[[], Any]], Any]  # calls what may be repeated while the store is away
 
@@ -36,8 +37,13 @@ class WorkResults:
     def save(self, name: str, result: Any) -> Any:
         """Save a result, and return it as JSON gives it back.
 
-        Raises UnusableResultError if it is no JSON or too large, FencedError if the lease is lost.
+        Raises UnusableResultError if it is no JSON, too large, or holds a secret that a step has
+        read; FencedError if the lease is lost.
         """
+        if holds_secret(result):
+            raise UnusableResultError(
+                f"the result {name} has the value of a secret, and results are stored: leave it out"
+            )
         try:
             saved: SavedResult = self._retried(lambda: self._store.save(self.lease, name, result))
         except InvalidPayloadError as refusal:
