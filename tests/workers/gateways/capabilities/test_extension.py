@@ -55,7 +55,9 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
 def test_a_missing_file_or_module_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ExtensionError, match="cannot be read: No such file"):
         read_extensions(str(tmp_path / "none.toml"))
-    with pytest.raises(ExtensionError, match="no 'nowhere_to_be_found' to import; install it"):
+    with pytest.raises(
+        ExtensionError, match="no 'nowhere_to_be_found' to import on this computer; install it"
+    ):
         read_extensions("nowhere_to_be_found.capabilities")
 
 
