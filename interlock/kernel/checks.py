@@ -96,11 +96,16 @@ def obstacle(decision: Decision, answer: Answer) -> HeldError:
 
 
 def check_op_id(op_id: str) -> None:
-    """Refuse an op-id that is empty or too long."""
+    """Refuse an op-id that is empty, too long, or no text."""
     if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:
         raise InvalidPayloadError(
             "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
         )
+    try:
+        op_id.encode()
+    except UnicodeEncodeError:
+        why = "it has a lone surrogate, which is no text"
+        raise InvalidPayloadError("the op-id", [why]) from None
 
 
 def merged_deltas(given: Mapping[str, int], decided: Mapping[str, int]) -> Mapping[str, int]:

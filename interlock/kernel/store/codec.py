@@ -77,10 +77,10 @@ def depth_of(text: str) -> int:
 
 
 def digest(*parts: bytes | str) -> str:
-    """Return a short hash of the parts, in order."""
+    """Return a short hash of the parts, in order. What is no text is refused where it is stored."""
     joined = hashlib.sha256()
     for part in parts:
-        joined.update(part if isinstance(part, bytes) else part.encode())
+        joined.update(part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass"))
         joined.update(b"\0")
     return joined.hexdigest()[:16]
 

@@ -12,6 +12,7 @@ from interlock.kernel.errors import (
     InvalidPayloadError,
     OpIdReusedError,
     StaleDecisionError,
+    UnknownTriggerError,
 )
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
@@ -87,12 +88,19 @@ def test_op_ids_are_dropped_after_the_window_two_at_a_time(world: World) -> None
     assert not world.fire("r", "poke", op="old-0").replayed
 
 
-@pytest.mark.parametrize("op", ["x" * 513])
-def test_an_op_id_has_a_bounded_length(world: World, op: str) -> None:
+@pytest.mark.parametrize("op", ["x" * 513, "call:\ud800"])
+def test_an_op_id_is_text_of_a_bounded_length(world: World, op: str) -> None:
     world.at("working")
 
     with pytest.raises(InvalidPayloadError):
         world.fire("r", "poke", op=op)
+
+
+def test_a_trigger_that_is_no_text_is_unknown(world: World) -> None:
+    world.at("working")
+
+    with pytest.raises(UnknownTriggerError):
+        world.fire("r", "poke\ud800")
 
 
 def test_a_version_that_moved_is_decided_again_on_what_is_there_now(world: World) -> None:
