@@ -294,7 +294,7 @@ def test_records_that_wait_for_each_other_say_so_and_their_time_limits_end_it(
 
     assert sentence(worker, "a") == (
         "It waits for the end of b, which waits for c, which waits for a: none of them goes on "
-        "until a time limit, a call or a cancel ends a wait."
+        "until a time limit, an expiry, a call or a cancel ends a wait."
     )
     assert sentence(worker, "c").startswith("It waits for the end of a, which waits for b")
     worker.client.cancel("b", reason="not needed")

@@ -57,7 +57,8 @@ def _how_far(dispatch: Dispatch, record: Record, found: Record) -> str:
     if record.id not in chain:
         return f", a {found.machine} that is {found.state}"
     others = "".join(f", which waits for {each}" for each in chain[1:])
-    return f"{others}: none of them goes on until a time limit, a call or a cancel ends a wait"
+    ends = "a time limit, an expiry, a call or a cancel"
+    return f"{others}: none of them goes on until {ends} ends a wait"
 
 
 def _chain(dispatch: Dispatch, record: Record, found: Record) -> list[str]:
