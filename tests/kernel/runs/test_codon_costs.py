@@ -66,6 +66,7 @@ def test_no_cost_grows_beyond_the_highest_exact_number() -> None:
 
     assert codon.data["sentinels"]["total_cost"] == MICRO_MAX
     assert codon_cost(codon.codon) == MICRO_MAX
+    assert counters(codon.data)["spent"] == MICRO_MAX
     completed = codon.to("completed").codon
     assert isinstance(completed, CompletedCodon)
     assert (completed.final_cost, completed.final_tokens.model_dump()) == (MICRO_MAX, tokens)

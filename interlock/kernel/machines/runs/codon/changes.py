@@ -50,7 +50,7 @@ def counters(data: Data) -> dict[str, int]:
     cost = data.get("final_cost", data.get("partial_cost", data.get("current_cost", 0)))
     counts = 0 if "skipped_during" in data else cost
     sentinels = (data.get("sentinels") or {}).get("total_cost", 0)
-    return {"cost": counts, "spent": cost + sentinels}
+    return {"cost": counts, "spent": min(cost + sentinels, MICRO_MAX)}
 
 
 def no_tokens() -> dict[str, Any]:
