@@ -1,9 +1,13 @@
-"""What the next try of a task is told about the last one."""
+"""What the next try of a task is told about the last one, and what all tries may spend."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from interlock.kernel.amounts import DELTA_MAX
+from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.task.tries import SIGNALS_TOLD_MAX
 from tests.kernel.tasks.test_coding import PureTask
 
@@ -69,3 +73,12 @@ def test_the_agent_after_one_whose_task_was_taken_away_is_told_why() -> None:
     }
     assert PureTask().fire("requeued", {"reason": "hm"}).record.data["last_try"] == {"answer": "hm"}
     assert "last_try" not in PureTask().to("claimed", "requeued").record.data
+
+
+@pytest.mark.parametrize(("budget", "cap"), [(5, 20), (10**15, 4 * 10**15), (None, None)])
+def test_all_tries_may_spend_what_each_may(budget: int | None, cap: int | None) -> None:
+    assert TASK.bounds({"budget_micro": budget, "max_retries": 3}) == {"spent": cap}
+
+
+def test_the_highest_budget_of_a_task_is_one_that_is_counted_exactly() -> None:
+    assert TASK.bounds({"budget_micro": 10**15, "max_retries": 100}) == {"spent": DELTA_MAX}

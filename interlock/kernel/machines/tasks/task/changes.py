@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlock.kernel.amounts import DELTA_MAX
 from interlock.kernel.machines.tasks.task import choice, lost
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
@@ -66,7 +67,9 @@ def initial_state(data: Data) -> State:
 def bounds(data: Data) -> Bounds:
     """Return what all tries of the task together may spend."""
     one_try: int | None = data.get("budget_micro")
-    return {"spent": None if one_try is None else one_try * (int(data["max_retries"]) + 1)}
+    if one_try is None:
+        return {"spent": None}
+    return {"spent": min(one_try * (int(data["max_retries"]) + 1), DELTA_MAX)}
 
 
 def claimable(ask: Ask) -> bool:
