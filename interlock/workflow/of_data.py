@@ -6,11 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, create_model
-
 from interlock.kernel.amounts import amounts
 from interlock.kernel.blame import PlacedError, blamed
-from interlock.kernel.payload import CardAnswer
 from interlock.kernel.question import title_in
 from interlock.kernel.table import Ask, Bounds
 from interlock.workflow.data import (
@@ -26,12 +23,8 @@ from interlock.workflow.data import (
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
 from interlock.workflow.place import SourceLine
-from interlock.workflow.signature import fields_set
 
 T = TypeVar("T")
-
-
-PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
 
 
 def as_id(value: object) -> str:
@@ -154,13 +147,3 @@ class OfData:
         given = {name: value for name, value in ask.payload.items() if name in known}
         # What the workflow itself remembered of the state ends with the answer.
         return checked(self.flow.data, "the answer", {**visible(ask.data), **given})
-
-    def result(self, step: StepPart) -> type[BaseModel] | None:
-        """Return the model of what a person may fill in for a step: the fields that it sets."""
-        fields: dict[str, Any] = {
-            name: (field.annotation | None, None)
-            for name, field in self.flow.data.model_fields.items()
-            if name in fields_set(step.function) and field.annotation in PLAIN_TYPES
-        }
-        name = f"Result_of_{step.name}"
-        return create_model(name, __base__=CardAnswer, **fields) if fields else None

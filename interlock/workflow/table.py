@@ -63,6 +63,7 @@ from interlock.workflow.names import (
     one_lost,
 )
 from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
+from interlock.workflow.result import results_of
 from interlock.workflow.ways import ANYBODY, Ways
 
 RECHECK = minutes(10)  # after which a wait for a record looks again, should a message be lost
@@ -244,14 +245,19 @@ class _Table(Ways):
         )
 
     def _unclear(self, step: StepPart) -> None:
-        model = self.of_data.result(step)
+        results = results_of(self.flow, step)
         choices: dict[str, tuple[str, str, type[BaseModel] | None]] = {
-            target: (f"{step.unclear}_{target}", target, model) for target in step.targets
+            target: (f"{step.unclear}_{target}", target, model) for target, model in results.items()
         }
         choices["again"] = (f"{step.unclear}_again", step.name, None)
 
-        fields = f" (with {', '.join(model.model_fields)}, as it would have set)" if model else ""
-        ways = f"{' or '.join(step.targets)}{fields} if it was done, again if it was not"
+        done = " or ".join(
+            f"{target} (with {', '.join(model.model_fields)}, as it would have set)"
+            if model
+            else target
+            for target, model in results.items()
+        )
+        ways = f"{done} if it was done, again if it was not"
 
         def text(data: JsonData) -> str:
             why = f" ({data[WHY]})" if data.get(WHY) else ""

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from interlock.kernel.payload import CardAnswer
 from interlock.workflow.model_checks import check_answer, check_model
 from interlock.workflow.moments import epoch_ms, zone_named
-from interlock.workflow.of_data import PLAIN_TYPES, as_id
+from interlock.workflow.of_data import as_id
 from interlock.workflow.parts import Declared, QuestionPart, WaitPart
+from interlock.workflow.result import PLAIN_TYPES
 from interlock.workflow.trials import check_function, check_text
 from interlock.workflow.value_checks import check_length, check_name
 
@@ -121,7 +122,7 @@ def _answer(
                 f"{name} brings {field}, which is no field of {flow.data.__name__}: add the field"
             )
         kinds = info.annotation, known[field].annotation
-        if kinds[0] is not kinds[1] and kinds != (int, float) and set(kinds) <= {*PLAIN_TYPES}:
+        if kinds[0] is not kinds[1] and kinds != (int, float) and set(kinds) <= PLAIN_TYPES:
             brought, wanted = (kind.__name__ for kind in kinds if kind)
             raise state.place.error(
                 f"{name} brings {field} as {brought}, and it is {wanted} in {flow.data.__name__}"

@@ -47,7 +47,8 @@ def example_answer(
         needed = _examples(parameters.get("properties") or {}, missing)
         return {"capability": asked, "parameters": {**needed, **known}}
     named = (text_field(choice),) if choice in TEXT_FIELDS else ()
-    return _examples(properties, schema.get("required") or named)
+    any_of = [name for way in schema.get("anyOf") or () for name in way.get("required") or ()]
+    return _examples(properties, schema.get("required") or named or any_of)
 
 
 def unfilled(answer: Any) -> bool:
