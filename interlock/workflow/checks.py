@@ -86,6 +86,9 @@ def check(flow: Declared) -> None:
     _changes(flow)
     check_by_hand(flow)
     flow.start = _start(flow)
+    first = flow.states[flow.start]
+    if isinstance(first, EachPart):
+        raise first.place.error(f"{first.name} cannot begin: a step makes the list that it reads")
     _reach(flow)
     try:
         zone_named(flow.zone)
@@ -197,8 +200,6 @@ def _each(flow: Declared, each: EachPart) -> None:
             f"{each.name}: the items of {each.field} are {found.__name__}, and {each.child.name} "
             f"works on {each.child.data.__name__}"
         )
-    if flow.start == each.name:
-        raise each.place.error(f"{each.name} cannot begin: a step makes the list that it reads")
     if isinstance(flow.states.get(each.early), EachPart):
         raise each.place.error(f"on_failure={each.early!r} waits for children: name another state")
 
