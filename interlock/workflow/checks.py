@@ -15,10 +15,12 @@ from interlock.workflow.hand_checks import check_by_hand
 from interlock.workflow.idle_checks import check_idle
 from interlock.workflow.moments import zone_named
 from interlock.workflow.names import (
+    AGAIN,
     CANCELLED,
     EXPIRED,
     OF_EVERY_WORKFLOW,
     after,
+    answers_of_unclear,
     ends_of,
     targets_from,
     triggers_of_choices,
@@ -162,9 +164,6 @@ def _state(flow: Declared, state: State) -> None:
         check_waiting(flow, state)
 
 
-AGAIN = "again"  # the choice of who says that a step is to be done again
-
-
 def _step(step: StepPart) -> None:
     for names, whose in (
         (OF_ANY_MACHINE, "something that Interlock does for every record"),
@@ -216,7 +215,7 @@ def _changes(flow: Declared) -> None:
     for state in flow.states.values():
         if isinstance(state, StepPart):
             own = [after(one) for one in state.targets]
-            own += [f"{state.unclear}_{one}" for one in (*state.targets, "again") if state.unclear]
+            own += [f"{state.unclear}_{one}" for one in answers_of_unclear(state) if state.unclear]
             taken |= dict.fromkeys(own, ("an outcome of a step", 0))
     for place, name, what, model in _named_changes(flow):
         known, other = taken.setdefault(name, (what, model))

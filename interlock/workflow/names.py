@@ -15,6 +15,7 @@ CANCELLED, EXPIRED = "cancelled", "expired"
 CANCEL, EXPIRE, TIMEOUT, UNTIL = "cancel", "expire", "timeout", "until"
 LOST, BEGIN, GIVE_UP, OVER = "lost", "begin_once", "give_up", "over_budget"
 RECORD_ENDED = "record_ended"
+AGAIN = "again"  # the choice of who says that a step is to be done again
 # What triggers of every workflow say in the log, before what was said with them.
 SAYS = {
     CANCEL: "it was cancelled",
@@ -89,7 +90,12 @@ def triggers_of_unclear(flow: Declared) -> Iterator[str]:
     steps = (state for state in flow.states.values() if isinstance(state, StepPart))
     for step in steps:
         if step.unclear:
-            yield from (f"{step.unclear}_{one}" for one in (*step.targets, "again"))
+            yield from (f"{step.unclear}_{one}" for one in answers_of_unclear(step))
+
+
+def answers_of_unclear(step: StepPart) -> tuple[str, ...]:
+    """Return what a person may say of a step that may be done: its targets, again, or no more."""
+    return tuple(dict.fromkeys((*step.targets, AGAIN, CANCELLED)))
 
 
 def targets_from(state: State) -> Iterator[str]:

@@ -48,8 +48,10 @@ from interlock.workflow.data import Change, JsonData, checked
 from interlock.workflow.durations import DAY, HOUR, as_ms, delay_of, minutes
 from interlock.workflow.hand_rows import rows_by_hand
 from interlock.workflow.names import (
+    AGAIN,
     BEGIN,
     CANCEL,
+    CANCELLED,
     GIVE_UP,
     LOST,
     OVER,
@@ -243,13 +245,15 @@ class _Table(Ways):
         self._asking(
             question.name, self.of_data.text(question.text, question.place), choices, question
         )
+        self._cancel(question.name)
 
     def _unclear(self, step: StepPart) -> None:
         results = results_of(self.flow, step)
         choices: dict[str, tuple[str, str, type[BaseModel] | None]] = {
             target: (f"{step.unclear}_{target}", target, model) for target, model in results.items()
         }
-        choices["again"] = (f"{step.unclear}_again", step.name, None)
+        choices[AGAIN] = (f"{step.unclear}_{AGAIN}", step.name, None)
+        choices.setdefault(CANCELLED, (f"{step.unclear}_{CANCELLED}", CANCELLED, None))
 
         done = " or ".join(
             f"{target} (with {', '.join(model.model_fields)}, as it would have set)"
@@ -257,7 +261,7 @@ class _Table(Ways):
             else target
             for target, model in results.items()
         )
-        ways = f"{done} if it was done, again if it was not"
+        ways = f"{done} if it was done, again if it was not, {CANCELLED} if it never shall be"
 
         def text(data: JsonData) -> str:
             why = f" ({data[WHY]})" if data.get(WHY) else ""
@@ -265,6 +269,11 @@ class _Table(Ways):
             return f"{begun} Answer {ways}."
 
         self._asking(step.unclear, text, choices)
+        self._cancel(
+            step.unclear,
+            guard=lambda _: False,
+            refusal=f"whether {step.name} was done is not known: answer its card first",
+        )
 
     def _asking(
         self,
@@ -297,7 +306,6 @@ class _Table(Ways):
             if model or question is None:
                 fields["update"] = self.of_data.answer
             self._add(name, self._into(trigger, name, target, by(PERSON), **fields))
-        self._cancel(name)
         self._calls(name, text)
 
     def _wait(self, wait: WaitPart) -> None:

@@ -173,6 +173,36 @@ def test_a_cancelled_parent_cancels_its_children(at_work: Start) -> None:
     assert [worker.client.show(one).state for one in children(worker)] == ["cancelled"] * 2
 
 
+def test_a_child_that_may_have_been_done_is_closed_after_its_card_was_answered(
+    at_work: Start,
+) -> None:
+    flow = Workflow("document", Document, start="split")
+
+    @flow.step
+    def split(d: Document) -> Literal["pay"]:
+        d.chunks = [Chunk(text=d.text)]
+        return "pay"
+
+    @flow.each("chunks", then="done", once=True)
+    def pay(chunk: Chunk) -> None:
+        raise TimeoutError(chunk.text)
+
+    flow.ends(done=True)
+    worker = at_work(flow, flow.children.pay)
+    worker.client.submit(flow, Document(text="o-1"), id="one")
+    worker.work("one")
+    [child] = children(worker)
+    assert worker.work(child).state == "pay_unclear"
+
+    worker.client.cancel("one", reason="no more")
+
+    assert "answer its card first" in worker.perform("one")
+    assert worker.client.show(child).state == "pay_unclear"
+    worker.answer(child, "cancelled")
+    worker.reach(child, "cancelled")
+    until(lambda: not worker.work("one").entries, what="nothing is left to close")
+
+
 def test_children_may_be_of_another_workflow(at_work: Start) -> None:
     sentence = Workflow("sentence", Chunk)
 

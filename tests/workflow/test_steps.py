@@ -115,6 +115,22 @@ def test_a_step_that_may_be_done_once_is_not_cancelled(at_work: Start, bank: Ban
     assert worker.client.cancel("two", reason="ordered twice").state == "cancelled"
 
 
+def test_while_nobody_knows_whether_it_was_done_it_is_not_cancelled_but_by_its_card(
+    at_work: Start, bank: Bank
+) -> None:
+    worker = at_work(refunds(bank))
+    worker.client.submit({"order": "o-1", "cents": 50}, machine="refund", id="one")
+    bank.failure = TimeoutError("no answer")
+    assert worker.work("one").state == "pay_unclear"
+
+    with pytest.raises(GuardRefusedError, match="pay was done is not known: answer its card first"):
+        worker.client.cancel("one", reason="no")
+
+    assert [timer.name for timer in worker.client.show("one").timers] == ["reminder"]
+    assert worker.answer("one", "cancelled").state == "cancelled"
+    assert bank.paid == ["one"]
+
+
 def test_what_does_not_fit_the_data_is_refused_at_submission(at_work: Start, bank: Bank) -> None:
     worker = at_work(refunds(bank))
 
