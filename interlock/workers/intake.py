@@ -54,7 +54,7 @@ def assemble(settings: Settings) -> Celery:
     options = {**celery_app.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    celery_app.reject_message = client.dispatch.rejected.put
+    celery_app.dispatch = client.dispatch
     celery_app.answer_rejected = partial(_answer_rejected, celery_app, client)
     check_accepted(settings)
     for verb in verbs():

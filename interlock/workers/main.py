@@ -47,7 +47,7 @@ def assemble(settings: Settings) -> Celery:
     runner = Runner(dispatch, resources)
     announcer = Announcer(lambda: dispatch.hosts, settings.host)
     publisher = publishing_thread(dispatch, find_diff_source)
-    celery_app.reject_message = dispatch.rejected.put
+    celery_app.dispatch = dispatch
     check_families(MACHINES)
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())

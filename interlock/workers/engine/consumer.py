@@ -179,11 +179,11 @@ class Consumer(CeleryConsumer):
 
     def _keep(self, kind: str, reason: str, body: str) -> bool:
         """Keep what is rejected. Return False if the store does not take it."""
-        reject = getattr(self.app, "reject_message", None)
-        if reject is None:
+        dispatch = getattr(self.app, "dispatch", None)
+        if dispatch is None:
             return True
         try:
-            reject(kind, reason, body)
+            dispatch.rejected.put(kind, reason, body)
         except KernelError as refusal:
             refusals_of("the store").begin(refusal)
             return False

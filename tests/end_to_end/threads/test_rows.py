@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 import redis
 
-from interlock.kernel.event import Event
+from interlock.kernel.event import Cause, Event
 from interlock.kernel.machines.threads.thread.table import THREAD, WAITS
-from interlock.kernel.record import partition_of
+from interlock.kernel.record import Record, child_ids, partition_of
+from interlock.kernel.store.children import children_listed
+from interlock.kernel.store.commands import Call
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
@@ -240,17 +243,21 @@ def close_families(stage: Stage) -> None:
 
 
 def close_a_new_child(stage: Stage) -> None:
-    """Close a parent whose worker died after it created a child and before the child began."""
+    """Close a parent with a child that was created and did not begin.
+
+    A worker of a version before this one made two calls of that, and could die between them.
+    """
     deployment, name = stage.deployment, "kill-between_children-spawn"
     stage.client.submit(stage.suggestion(), machine="thread", id=name)
     deployment.reaches(name, "awaiting_confirmation")
     alive = [process for process in deployment.processes if process.alive]
     # Two seconds after its creation the sweep of stalls would begin the child. Another worker would
-    # begin it too, once the lease of the dead worker ends.
+    # create it, once the lease of the dead worker ends.
     deployment.ends_lost_leases = False
     with stopped_beat(deployment):
-        parent, [child, _] = stage.parent([thread("jot")] * 2, record_id=name)
+        parent, [_, child] = stage.parent([thread("jot")] * 2, record_id=name)
         deployment.sees(lambda: not all(one.alive for one in alive), what="the worker has died")
+        create_only(stage.client.dispatch, stage.client.show(parent), number=2)
         stage.client.cancel(parent)
 
         def dismissed_after_sweep() -> bool:
@@ -266,6 +273,18 @@ def close_a_new_child(stage: Stage) -> None:
             raise AssertionError("\n".join([str(late), *stories])) from None
     deployment.ends_lost_leases = True
     deployment.ends(parent, child)
+
+
+def create_only(dispatch: Dispatch, parent: Record, number: int) -> None:
+    """Create a child of those that a parent has listed, and do not begin it."""
+    (spawn,) = (entry for entry in parent.entries if entry.name == "spawn")
+    generation = int(spawn.suffix.partition(".")[0])
+    listed = children_listed(dispatch.client, dispatch.keys, parent.id, generation)
+    assert listed is not None
+    child_id = child_ids(parent.id, generation, len(listed))[number - 1]
+    countdown = f"{parent.spawning(spawn.suffix)}:{generation}"
+    payload, call = listed[number - 1].payload, Call(Cause("spawn"))
+    dispatch.create("thread", child_id, payload, call, countdown=countdown)
 
 
 @contextmanager

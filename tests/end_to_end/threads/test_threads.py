@@ -98,4 +98,5 @@ def test_without_the_body_of_an_effect_its_happy_path_fails(
 
 
 def test_each_effect_has_its_happy_path() -> None:
-    assert set(SCENARIOS) == set(MACHINES["thread"].effects)
+    # Every machine owes the notification, where others have subscribed to an end.
+    assert set(SCENARIOS) == set(MACHINES["thread"].effects) - {"notification"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,11 @@ from interlock.kernel.errors import StoreDownError
 from interlock.workers.engine.consumer import GIVE_BACK_S, Consumer
 
 
+def keeping(put: Callable[..., None]) -> SimpleNamespace:
+    """Return a connection whose rejected messages are put there."""
+    return SimpleNamespace(rejected=SimpleNamespace(put=put))
+
+
 def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -19,7 +25,7 @@ def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
         raise StoreDownError("the store does not answer")
 
     consumer = Consumer.__new__(Consumer)  # without a connection, which is not used here
-    consumer.app = SimpleNamespace(reject_message=refuse)
+    consumer.app = SimpleNamespace(dispatch=keeping(refuse))
     consumer.connection_errors = (OSError,)
     later: list[tuple[Any, ...]] = []
     consumer.timer = SimpleNamespace(call_after=lambda *call: later.append(call))
@@ -50,7 +56,7 @@ def test_a_rejected_message_is_answered_before_it_is_kept() -> None:
     answers = iter([False, True])
     consumer = Consumer.__new__(Consumer)
     consumer.app = SimpleNamespace(
-        reject_message=lambda *message: kept.append(message),
+        dispatch=keeping(lambda *message: kept.append(message)),
         answer_rejected=lambda *_: next(answers),
     )
     consumer.connection_errors = (OSError,)
