@@ -9,6 +9,7 @@ import pytest
 from interlock import Data, Work, Workflow, days
 from interlock.kernel.event import Event
 from interlock.workers.engine.card import Card
+from interlock.workers.ops import screen
 from interlock.workers.ops.description import describe
 from tests.waiting import until
 from tests.workflow.at_work import AtWork, Start
@@ -122,7 +123,7 @@ def test_children_that_failed_for_one_reason_are_named_together(at_work: Start) 
 
 
 def test_a_child_that_failed_for_good_asks_a_person_unless_something_else_is_said(
-    at_work: Start,
+    at_work: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     worker = started(at_work, "ask", "bad fox")
 
@@ -135,8 +136,15 @@ def test_a_child_that_failed_for_good_asks_a_person_unless_something_else_is_sai
 
     [card] = until(asked, what="a person is asked")
     assert "ModelError" in card.question
+    ends = f"let it try again, or end the record by `interlock cancel {bad}`?"
+    assert card.question.endswith(ends)
     assert worker.client.show("one").state == "summarise"
-    assert describe(worker.client, "one")["family"].endswith(f"; {bad} asks a person")
+    described = describe(worker.client, "one")
+    assert described["family"].endswith(f"; {bad} asks a person")
+    screen.record(described)
+    assert capsys.readouterr().out.endswith("\none itself asks nobody anything\n")
+    worker.client.cancel(bad)
+    assert worker.client.show(bad).state == "cancelled"
 
 
 def test_the_first_child_that_failed_may_end_the_others(at_work: Start) -> None:

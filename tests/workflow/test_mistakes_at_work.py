@@ -368,4 +368,5 @@ def test_a_cleanup_that_raises_ends_on_a_card_with_its_line(at_work: Start) -> N
 
     question = card_of(worker).question
     assert question.startswith("Given up: after_done (after 3 attempts): OSError: o-1")
+    assert question.endswith("then let it try again?"), "what has ended is not cancelled"
     assert place_in(clean) in question

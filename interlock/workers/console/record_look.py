@@ -15,7 +15,7 @@ from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS, Terminal, Transition
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
-from interlock.workers.engine.bulk import may_cancel
+from interlock.workers.engine.card import may_cancel
 from interlock.workers.ops.description import summarize
 from interlock.workers.ops.screen import counters_shown
 

@@ -15,6 +15,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
+from interlock.workers.engine.card import may_cancel
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_filter import Wanted
 
@@ -118,8 +119,3 @@ class BulkAct:
                 may = record.quarantined or (not record.paused and any(waits))
                 status = "" if may else "nothing"
         return BulkItem(record.id, record.state, unchanged(self.verb, status))
-
-
-def may_cancel(machine: Machine, state: str) -> bool:
-    """Return whether a record of a machine can be cancelled in a state."""
-    return not set(machine.cancel_triggers).isdisjoint(machine.legal(state))

@@ -189,6 +189,11 @@ def proposals_of(machine: Machine, record: Record) -> list[str]:
     return [name for name in names if name]
 
 
+def may_cancel(machine: Machine, state: str) -> bool:
+    """Return whether a record of a machine can be cancelled in a state."""
+    return not set(machine.cancel_triggers).isdisjoint(machine.legal(state))
+
+
 def tags_of(machine: Machine, record: Record) -> tuple[str, ...]:
     """Return the tags of a record, by which its cards are found; none if they cannot be made."""
     return CardParts(machine, record).made("the tags", (), _tags, machine, record)
@@ -234,7 +239,9 @@ def cards_of_effects(
             after = f"{entry.name} (after {times})"
             given_up.append(f"{after}: {error}" if error else after)
         question = f"Given up: {as_sentence('; '.join(given_up))}"
-        question += " Repair the cause, then let it try again?"
+        end = f", or end the record by `interlock cancel {record.id}`"
+        is_live = may_cancel(machine, record.state)
+        question += f" Repair the cause, then let it try again{end if is_live else ''}?"
         yield _card_of_effects(machine, record, QUARANTINE, question)
     if asking := record.obstructed:
         errors = [(entry.name, failures.get(entry.suffix, "")) for entry in asking]

@@ -83,7 +83,7 @@ def record(value: Mapping[str, Any]) -> None:
         out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
     for reason in reasons:
         out.print(Text.assemble(("why  ", "dim"), reason), soft_wrap=True, highlight=False)
-    cards(value["cards"])
+    cards(value["cards"], otherwise=f"{value['id']} itself asks nobody anything")
     if value["runs"]:
         runs(value["runs"])
 

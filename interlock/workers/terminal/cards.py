@@ -17,10 +17,12 @@ TITLE_LENGTH_MIN = 20
 CONSENT = "consent"
 
 
-def cards(found: Sequence[Mapping[str, Any]]) -> None:
-    """Print cards. Their texts are visible already."""
+def cards(
+    found: Sequence[Mapping[str, Any]], *, otherwise: str = "nobody is asked anything"
+) -> None:
+    """Print cards, or what is said if there are none. Their texts are visible already."""
     if not found:
-        out.print("nobody is asked anything", style="dim")
+        out.print(otherwise, style="dim")
     for card in found:
         record_id, state = card["record_id"], card["state"]
         room = max(out.width - len(record_id) - len(state) - 2 * len(GAP), TITLE_LENGTH_MIN)
