@@ -109,6 +109,8 @@ def test_a_parent_of_children_that_all_succeed_says_so(at_work: Start) -> None:
     worker.reach("one", "done")
 
     assert event_into(worker, "join").because == "all children of summarise have ended"
+    summarised = worker.client.get(worker.flows["document_summarise"], children(worker)[0])
+    assert summarised == Chunk(text="quick", summary="QUICK")
     assert describe(worker.client, "one")["family"] == "2 children: 2 done"
 
 

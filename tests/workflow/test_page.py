@@ -71,6 +71,12 @@ STORIES = {
         calls=(("add_note", {"text": "wet"}), ("waive", {})),
         data={"note": "wet"},
     ),
+    "purchase": Story(
+        {"item": "tea"},
+        "withdrawn",
+        calls=(("withdraw", {"reason": "too late"}), ("packed", {})),
+        data={"withdrawn": "too late", "payment": ""},
+    ),
     "machine_lease": Story({"machine": "crane"}, "done", calls=(("given_back", {}),)),
 }
 
@@ -94,6 +100,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_every_program_of_the_page_has_a_story() -> None:
     assert set(PROGRAMS) == set(STORIES)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_no_page_kills_processes_by_their_name(page: Path) -> None:
+    words = set(re.findall(r"[a-z]+", page.read_text("utf-8")))
+    assert not words & {"pkill", "killall"}, "those of other people have the same name"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
