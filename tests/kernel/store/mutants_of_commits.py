@@ -323,6 +323,13 @@ COMMITS = (
         following.test_each_transition_is_listed_and_counted,
     ),
     Mutant(
+        "the states that a creation passes are counted with no time",
+        "create",
+        "observe(metrics, 0, 'dwell', plan.machine, plan.states[n - 1])",
+        "",
+        following.test_each_transition_is_listed_and_counted,
+    ),
+    Mutant(
         "no time was spent in the states between",
         "commit",
         "source, since = state, now_ms",
