@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
+from interlock.kernel.event import Note
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
@@ -545,3 +546,15 @@ def test_a_graph_is_configured_once_however_often_it_is_opened_with_the_same_fie
 
     assert graphs.open("g", fields).replayed
     assert graphs.client.show("g").data["limits"]["iterations"] == 9
+
+
+def test_a_job_alone_has_three_effects(worker: InProcessWorker) -> None:
+    job = {"phases": COMMAND, "auto_approve": True}
+    worker.client.submit(job, machine="job", id="g/j")
+    settle(worker, "g/j", but=["manifest"])  # has no message while the job goes on
+    settle(worker, "g/j")
+
+    notes = [line for line in worker.client.history("g/j") if isinstance(line, Note)]
+    claimed = [note.detail["effect"].partition(".")[0] for note in notes if note.kind == "claim"]
+    assert worker.graphs.job("g/j").state == "success"
+    assert claimed == ["3", "4", "8"], "its start, its worker, and the manifest of its end"
