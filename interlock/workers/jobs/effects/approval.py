@@ -1,4 +1,8 @@
-"""Approves jobs that are configured to need no person, where their commits did not do so."""
+"""Approves jobs that need no person and wait all the same.
+
+The commit of their review approves them. Workers of a version before that left it to this effect,
+and records which they brought there may still owe it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from interlock.workers.engine.work import EffectWork, Outcome
 
 
 def approval(work: EffectWork) -> Outcome | None:
-    """Approve a job that still waits for approval: one that was restored, for example."""
+    """Approve a job that still waits for approval."""
     answer = following.sign_off(work.record.data)
     if work.record.state != State.APPROVAL_REQUIRED or answer is None:
         return None
