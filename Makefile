@@ -11,6 +11,7 @@ VENV := .venv
 BIN  := $(VENV)/bin
 RUN  := $(VENV)/run.stamp
 DEV  := $(VENV)/dev.stamp
+DOCS := $(VENV)/docs.stamp
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
 UV   := .lock-venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --custom-compile-command "make lock" --quiet $(UPGRADE)
@@ -22,15 +23,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo agents release-notes night-shift clean-a-dataset up test check mutants bench proof lock clean
+.PHONY: help setup demo agents release-notes night-shift clean-a-dataset up docs test check mutants bench proof lock clean
 
 help: ## Show what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-setup: $(DEV) ## Make .venv with everything that tests and checks need
+setup: $(DEV) $(DOCS) ## Make .venv with everything that tests and checks need
 
-demo: $(RUN) ## Run the example inbox from producer to done, on a store of its own
-	@$(BIN)/interlock demo
+demo: $(RUN) $(DOCS) ## Run the example inbox from producer to done, on a store of its own
+	@$(BIN)/python -m examples.demo
 
 agents: $(RUN) ## Run four coding agents on a repository with a failing test
 	@$(BIN)/python -m examples.fix_the_tests
@@ -47,20 +48,22 @@ clean-a-dataset: $(RUN) ## Run a plan of codons over a spoilt table: a failure, 
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml
-up: export EXAMPLE_DESK ?= $(CURDIR)/.interlock/desk
-up: $(RUN) ## Start store, workers, beat, API and Flower, and keep them up
-	@mkdir -p $(EXAMPLE_DESK)
+up: $(RUN) $(DOCS) ## Start store, workers, beat, API and Flower, and keep them up
 	@$(BIN)/interlock up
+
+docs: $(DOCS) ## Build the documentation, which `interlock docs` and the console show
+	$(BIN)/python -m scripts.site
 
 test: $(DEV) ## Run the tests, on servers that they start themselves
 	$(BIN)/python -m pytest
 
-check: $(DEV) ## Lint, format, types, floors, and documents in step with tables and tests
+check: $(DEV) ## Lint, format, types, floors, documents in step with code, and their links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m interlock.workers.ops.documents --check
+	$(BIN)/python -m scripts.documents --check
+	$(BIN)/python -m scripts.site
 
 # Of one script or part: make mutants SCRIPT=retry, or SCRIPT=part/grant
 mutants: $(DEV) ## Change each rule of the store's scripts once, and show with which change all tests pass
@@ -77,7 +80,8 @@ lock: ## Make the locks anew; UPGRADE=--upgrade takes newer versions
 	$(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.13,<0.14"
 	$(UV) $(OURS) --output-file requirements/run.lock
-	$(UV) $(OURS) --extra dev --constraints requirements/run.lock --output-file requirements/dev.lock
+	$(UV) $(OURS) --extra dev --group docs --constraints requirements/run.lock --output-file requirements/dev.lock
+	$(UV) --group pyproject.toml:docs --constraints requirements/run.lock --output-file requirements/docs.lock
 	$(UV) --group pyproject.toml:peers --output-file requirements/peers.lock
 	rm -rf .lock-venv
 
@@ -96,6 +100,11 @@ $(VENV)/made.stamp: requirements/run.lock
 
 $(RUN): $(VENV)/made.stamp pyproject.toml
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DOCS): requirements/docs.lock $(RUN)
+	$(PIP) install --quiet --require-hashes --no-deps -r requirements/docs.lock
+	$(BIN)/python -m scripts.site
 	@touch $@
 
 $(DEV): requirements/dev.lock $(RUN)

@@ -8,9 +8,9 @@ import sys
 import time
 
 from interlock.kernel.scales import Tier
-from interlock.workers.threads.inference.model import InferenceModel, model_named
-from interlock.workers.threads.inference.outcome import Answered
-from interlock.workers.threads.inference.question import Question, Target
+from interlock.systems.threads.inference.model import InferenceModel, model_named
+from interlock.systems.threads.inference.outcome import Answered
+from interlock.systems.threads.inference.question import Question, Target
 
 MODEL = "openai:gpt-4o-mini"
 CALLS = 200

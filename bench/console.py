@@ -16,10 +16,10 @@ from typing import Any
 
 from bench.http import RECORDS, WAIT_EVERY, load, serving
 from bench.server import BenchServer
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.loops.client import Loops
+from interlock.systems.runs.client import Runs
 from interlock.workers.client import Client
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.loops.client import Loops
-from interlock.workers.runs.client import Runs
 
 VIEWERS = 50
 PERIOD_S = 2.0  # a page that is open is renewed so often

@@ -26,9 +26,9 @@ from bench.server import BenchServer, environment_of
 from bench.workers import WorkerProcesses
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.jobs.file.file import GraphFile, Step
 from interlock.workers.client import Client
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.jobs.file.file import GraphFile, Step
 
 FEW = 1_000
 WIDTH, NEEDS = 100, 3

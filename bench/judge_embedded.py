@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from interlock.kernel.scales import Tier
-from interlock.workers.threads.inference.embedded import EmbeddedModel
-from interlock.workers.threads.inference.outcome import Answered
-from interlock.workers.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.embedded import EmbeddedModel
+from interlock.systems.threads.inference.outcome import Answered
+from interlock.systems.threads.inference.question import Choice, Question, Target
 
 ROOT = Path(__file__).resolve().parent.parent
-REQUESTS = ROOT / "tests" / "golden" / "requests.json"
+REQUESTS = ROOT / "tests" / "systems" / "threads" / "golden" / "requests.json"
 TUNING = ROOT / "bench" / "tuning.json"
 ASKS = "(asks)"
 ANSWER_S_MAX = 60.0

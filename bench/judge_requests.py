@@ -1,36 +1,35 @@
 """Measures what the embedded model does without a person, on three sets of requests.
 
 Run it from the project: `python -m bench.judge_requests` prints the figures and each request that
-was done wrongly or asked about; with `--write` it draws the figures into docs/threads.md. A request
-acts without a person if the model proposes a standard action, and its confidence in intent and
-action is at least the floor of the policies. Nothing else of a policy is counted, which is the
-stricter way. examples/README.md has the capabilities; `fits` says
-when a parameter is right.
+was done wrongly or asked about; with `--write` it draws the figures into the README.md beside the
+sets. A request acts without a person if the model proposes a standard action, and its confidence in
+intent and action is at least the floor of the policies. Nothing else of a policy is counted, which
+is the stricter way. examples/README.md has the capabilities; `fits` says when a parameter is right.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, DEFAULT_COMPOSITION
 from interlock.kernel.scales import Tier
+from interlock.systems.threads.effects.inference import choice_of
+from interlock.systems.threads.inference.embedded import propose
+from interlock.systems.threads.inference.outcome import ModelProposal
+from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.reading.meaning import meanings
+from interlock.systems.threads.machines.autonomy import COMPOSITIONS, DEFAULT_COMPOSITION
 from interlock.workers.gateways.capabilities.registry import load_registry
-from interlock.workers.ops.documents import renewed
-from interlock.workers.threads.effects.inference import choice_of
-from interlock.workers.threads.inference.embedded import propose
-from interlock.workers.threads.inference.outcome import ModelProposal
-from interlock.workers.threads.inference.question import Choice, Question, Target
-from interlock.workers.threads.inference.reading.meaning import meanings
+from scripts.documents import renewed
 
 ROOT = Path(__file__).absolute().parent.parent
-PAGE = ROOT / "docs" / "threads.md"
-FOLDER = ROOT / "tests" / "workers" / "threads" / "inference"
+FOLDER = ROOT / "tests" / "systems" / "threads" / "inference"
+PAGE = FOLDER / "README.md"
 # The model was made on the first two, and not changed after it was measured on the last.
 SETS: Mapping[str, Path] = {
     "own": FOLDER / "own_requests.jsonl",
@@ -173,15 +172,6 @@ def figures() -> str:
         "plain ones done without a person",
         *(_share(_alone(rows), _plain(rows)) for rows in sets.values()),
     )
-    for kind in dict.fromkeys(one.request["kind"] for rows in sets.values() for one in rows):
-        cells = []
-        for rows in sets.values():
-            of_kind = [one for one in rows if one.request["kind"] == kind]
-            acted = [one for one in of_kind if one.acts]
-            wrong = len(_wrong(of_kind))
-            asked_about = len(of_kind) - len(acted)
-            cells.append(f"{len(acted) - wrong} done, {asked_about} asked, {wrong} wrong")
-        row(f"`{kind}`", *cells)
     lines += ["", "| confidence | proposals | right |", "|---|---|---|"]
     everything = [one for rows in sets.values() for one in rows if one.right is not None]
     for low, high in zip(BANDS, (*BANDS[1:], 1.01), strict=True):
@@ -192,6 +182,19 @@ def figures() -> str:
                 f"| {shown} | {len(band)} | {_share([o for o in band if o.right], band)} |"
             )
     return "\n".join(lines)
+
+
+def kinds() -> Iterator[str]:
+    """Yield for each kind of request what the model did with those of each set."""
+    sets = {name: judge(name) for name in SETS}
+    for kind in dict.fromkeys(one.request["kind"] for rows in sets.values() for one in rows):
+        cells = []
+        for name, rows in sets.items():
+            of_kind = [one for one in rows if one.request["kind"] == kind]
+            acted = [one for one in of_kind if one.acts]
+            wrong, asked_about = len(_wrong(of_kind)), len(of_kind) - len(acted)
+            cells.append(f"{name} {len(acted) - wrong} done, {asked_about} asked, {wrong} wrong")
+        yield f"{kind}: {'; '.join(cells)}"
 
 
 def _wrong(rows: Sequence[Verdict]) -> list[Verdict]:
@@ -215,7 +218,7 @@ def main(arguments: Sequence[str]) -> None:
     if "--write" in arguments:
         PAGE.write_text(renewed(PAGE, figures), "utf-8")
         return
-    print(figures())
+    print(figures(), "", *kinds(), sep="\n")
     for name in SETS:
         for one in judge(name):
             if one.wrong or not (one.acts or one.request["trap"]):

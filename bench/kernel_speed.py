@@ -18,7 +18,7 @@ from bench.server import CAUSE, BenchServer, create_records, first_key
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.connections import ConnectionCache
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.scripts import call
+from interlock.kernel.store.scripts import call, layout_of
 from interlock.workers.client import Client
 
 TRANSITIONS = 1_500
@@ -150,9 +150,9 @@ def _commit_of(server: BenchServer) -> tuple[list[str], list[Any]]:
     """Return the keys and values of one real commit."""
     commits: list[tuple[list[str], list[Any]]] = []
 
-    def record_call(client: Any, name: str, keys: list[str], args: list[Any]) -> Any:
-        commits.append((keys, args))
-        return call(client, name, keys, args)
+    def record_call(client: Any, name: str, keys: Any, plan: Any) -> Any:
+        commits.append(layout_of(name).arranged(keys, plan))
+        return call(client, name, keys, plan)
 
     dispatch = server.dispatch()
     record = create_records(dispatch, 1)[0]

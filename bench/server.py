@@ -17,7 +17,6 @@ from bench.machine import CHAIN
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.codec import nonce_of
-from interlock.kernel.store.commands import Call
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer
@@ -69,7 +68,8 @@ def environment_of(settings: Settings) -> dict[str, str]:
 def create_records(dispatch: Dispatch, count: int) -> list[Record]:
     """Create records of the measured machine. The first effect of each is due and published."""
     fired_calls = (
-        dispatch.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, Call(CAUSE)) for _ in range(count)
+        dispatch.lifecycle.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, CAUSE)
+        for _ in range(count)
     )
     return [fired.record for fired in fired_calls if fired.record is not None]
 

@@ -16,7 +16,6 @@ from bench.app import UNCOUNTED
 from bench.lifecycles import CHAINS, ROUNDS, THREADS, Side, drain, our_side
 from bench.server import BenchServer, create_records
 from interlock.kernel.event import Cause
-from interlock.kernel.store.commands import Call
 from interlock.workers.engine.trace_context import Tracing, sent_traceparent
 from interlock.workers.engine.tracing import carried, note_outcome, traced
 from interlock.workers.ops.metrics import Exposition
@@ -91,13 +90,13 @@ def _collector() -> Iterator[tuple[str, list[int]]]:
 def _off_ns(server: BenchServer) -> int:
     """Return the time that the calls for traces take in each effect while traces are off."""
     assert Tracing.tracer is None
-    dispatch, call = server.dispatch(), Call(Cause("bench"))
+    dispatch, cause = server.dispatch(), Cause("bench")
     (record,) = create_records(dispatch, 1)
     lease: Any = None  # nothing reads it while traces are off
     started = time.perf_counter_ns()
     for _ in range(CALLS):
         with traced(dispatch.views, record, lease):
-            carried(call, dispatch.settings)
+            carried(dispatch.settings, cause)
             sent_traceparent(dispatch.settings)
             note_outcome("")
     return (time.perf_counter_ns() - started) // CALLS

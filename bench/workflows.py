@@ -10,7 +10,6 @@ from bench.flow import flow
 from bench.lifecycles import CHAINS, ROUNDS, THREADS, Side, drain, our_side
 from bench.server import CAUSE, BenchServer
 from interlock.kernel.record import PARTITIONS
-from interlock.kernel.store.commands import Call
 
 
 def flow_side(server: BenchServer) -> Side:
@@ -20,7 +19,7 @@ def flow_side(server: BenchServer) -> Side:
 
     def load(records: int) -> None:
         for _ in range(records):
-            dispatch.create(flow.name, f"fl-{uuid4().hex[:10]}", {}, Call(CAUSE))
+            dispatch.lifecycle.create(flow.name, f"fl-{uuid4().hex[:10]}", {}, CAUSE)
 
     def done(records: int) -> bool:
         pipe = server.client.pipeline(transaction=False)

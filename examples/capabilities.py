@@ -1,7 +1,8 @@
 """Capabilities for first experiments; they write real files, in one folder, the desk.
 
-EXAMPLE_DESK names the folder (default: ./desk). Each capability shows one thing that you need for
-your own: how a repeated call changes nothing, which action a person has to approve, how to fail.
+EXAMPLE_DESK names the folder (default: `desk` in INTERLOCK_HOME). Each capability shows one thing
+that you need for your own: how a repeated call changes nothing, which action a person has to
+approve, how to fail.
 """
 
 from __future__ import annotations
@@ -282,7 +283,8 @@ def print_badge(
 
 def desk() -> Path:
     """Return the desk's folder; the first call makes it, with some papers in its tray."""
-    root = Path(os.environ.get("EXAMPLE_DESK", "desk")).resolve()
+    home = os.environ.get("INTERLOCK_HOME", ".interlock")
+    root = Path(os.environ.get("EXAMPLE_DESK", f"{home}/desk")).resolve()
     root.mkdir(parents=True, exist_ok=True)
     with locked(root / "tray"):
         if not (root / "tray").exists():

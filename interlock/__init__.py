@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     from interlock.kernel.tags import Tags
     from interlock.kernel.timer import Timer
     from interlock.kernel.traits import Bookkeeping, Children
+    from interlock.systems.jobs.client import Graphs
+    from interlock.systems.jobs.status import GraphView
+    from interlock.systems.loops.client import Loops
+    from interlock.systems.runs.client import Runs
+    from interlock.systems.tasks.client import Tasks
+    from interlock.systems.threads.client import Threads
     from interlock.workers.client import Client
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
@@ -57,14 +63,8 @@ if TYPE_CHECKING:
         capability,
     )
     from interlock.workers.gateways.capabilities.result import Failed, Succeeded
-    from interlock.workers.jobs.client import Graphs
-    from interlock.workers.jobs.status import GraphView
-    from interlock.workers.loops.client import Loops
     from interlock.workers.remote.client import HttpClient
-    from interlock.workers.runs.client import Runs
-    from interlock.workers.tasks.client import Tasks
     from interlock.workers.terminal.answer import guarded
-    from interlock.workers.threads.client import Threads
     from interlock.workflow.changing import Refuse
     from interlock.workflow.data import Because, Data, Inbox, Log, Sum
     from interlock.workflow.durations import days, hours, minutes, seconds
@@ -198,15 +198,15 @@ _MODULES = {
     "workers.engine.work": ("EffectWork", "Outcome", "OverBudgetError"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
-    "workers.jobs.client": ("Graphs",),
-    "workers.jobs.status": ("GraphView",),
-    "workers.loops.client": ("Loops",),
+    "systems.jobs.client": ("Graphs",),
+    "systems.jobs.status": ("GraphView",),
+    "systems.loops.client": ("Loops",),
     "workers.remote.client": ("HttpClient",),
-    "workers.runs.client": ("Runs",),
-    "workers.tasks.client": ("Tasks",),
+    "systems.runs.client": ("Runs",),
+    "systems.tasks.client": ("Tasks",),
     "workers.terminal.answer": ("guarded",),
     "workers.engine.submission": ("Submitted",),
-    "workers.threads.client": ("Threads",),
+    "systems.threads.client": ("Threads",),
     "workflow.changing": ("Refuse",),
     "workflow.data": ("Because", "Data", "Inbox", "Log", "Sum"),
     "workflow.durations": ("days", "hours", "minutes", "seconds"),

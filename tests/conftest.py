@@ -29,8 +29,10 @@ from interlock.kernel.store.connect import DRIVER, open_store
 from interlock.kernel.store.format import refuse_another_format
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client
+from interlock.systems import NAMES
 from interlock.workers.engine import dispatch, store_client
 from interlock.workers.engine.event_loop import EventLoop
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.refusals import refusals_of
 from interlock.workers.engine.store_client import open_safe_store
 from interlock.workers.gateways.server import EmbeddedServer
@@ -57,6 +59,7 @@ TEST_VARIABLE = "TEST_THAT_OWNS_THIS"
 END_PATIENCE_S = 60.0
 # The folder in memory that Linux has. To make a file there takes a fortieth of the time on a disk.
 MEMORY, MEMORY_BYTES_MIN = "/dev/shm", 4 * 1024**3  # noqa: S108 - the folder itself
+add_systems(NAMES, Path())  # tests are collected by what these have
 SLOW_MINUTES = 0.25  # of a slow test that does not say how many it takes
 # These fixtures start a program, which takes seconds. All tests with one of them are given to one
 # process of the run, so that it is started once.
@@ -279,10 +282,10 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if clients is None:
             return open_safe_store(url, keys, **options)
         if asked not in clients:
-            clients[asked] = open_safe_store(url, keys, **options)
+            # Without a guard, which knows the format of one deployment.
+            clients[asked] = store_client.open_store_of_any_format(url, **options)
             opened.remove(clients[asked])
-        else:
-            refuse_another_format(clients[asked], keys)
+        refuse_another_format(clients[asked], keys)
         return clients[asked]
 
     monkeypatch.setattr(store_client, "open_store", open_and_keep)

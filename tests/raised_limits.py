@@ -9,13 +9,16 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from interlock.git import program
 from interlock.kernel.store import connect, publications
+from interlock.systems.runs.codon import execution, rig
+from interlock.systems.runs.sentinels import call
+from interlock.systems.tasks import card_evidence
+from interlock.systems.tasks import supervisor as task_supervisor
+from interlock.systems.tasks.verification import check
 from interlock.workers.gateways import webhook
-from interlock.workers.gateways.git import program
 from interlock.workers.processes import process_group
 from interlock.workers.processes.agent import watchdog_client
-from interlock.workers.runs.codon import execution, rig
-from interlock.workers.runs.sentinels import call
 from interlock.workers.supervision import (
     agent_output,
     command,
@@ -24,9 +27,6 @@ from interlock.workers.supervision import (
     publishing,
     record_diffs,
 )
-from interlock.workers.tasks import card_evidence
-from interlock.workers.tasks import supervisor as task_supervisor
-from interlock.workers.tasks.verification import check
 
 SECONDS = 180.0
 AN_HOUR_MS = 3_600_000
@@ -45,8 +45,8 @@ EVERYWHERE: tuple[RaisedLimit, ...] = (
     # is to fail at its start has to fail sooner; one that a test waits for has to print or report.
     (task_supervisor, "ALIVE_AFTER_S", SECONDS),
     # How long the processes of a codon may take to end after SIGTERM.
-    (execution, "GRACE_S", SECONDS),
-    (rig, "GRACE_S", SECONDS),
+    (execution, "CODON_END_S", SECONDS),
+    (rig, "CODON_END_S", SECONDS),
     # How long the last output of a sentinel may take to be read.
     (call, "_READ_S", SECONDS),
 )

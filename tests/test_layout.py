@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.machines import MACHINES
+from interlock.systems import NAMES
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.system import System, load
-from interlock.workers.systems import SYSTEMS, handlers, sweeps
+from interlock.workers.systems import handlers, sweeps, systems
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "interlock"
-NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"alone", "__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "inherited", "layout"}
 MODULES |= {"redaction", "text", "up_file"}
@@ -47,6 +47,7 @@ BLIND = (
         f"interlock/workers/{one}/**/*.py"
         for one in ("engine", "supervision", "terminal", "gateways")
     ),
+    "interlock/git/*.py",
 )
 # As parts of an identifier these mean one system; `run`, `task` or `thread` mean other things too.
 UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
@@ -54,7 +55,7 @@ UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
 OTHER_MEANINGS = {
     ("interlock/workers/engine/sweeper.py", "task"): "the key of Celery's schedule",
     ("interlock/workers/engine/consumer.py", "task"): "the name of Celery's task in its messages",
-    ("interlock/workers/gateways/git/errors.py", "identity"): "who git says has made a commit",
+    ("interlock/git/errors.py", "identity"): "who git says has made a commit",
 }
 MACHINE_MODULES = {"State", "Trigger"}  # one of each in every machine
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
@@ -85,41 +86,38 @@ def test_at_the_top_of_workers_lie_entries_floors_and_systems_only() -> None:
     folders = {path.name for path in (CODE / "workers").iterdir() if path.is_dir()}
 
     assert {path.stem for path in (CODE / "workers").glob("*.py")} == MODULES
-    assert folders - {"__pycache__"} == FOLDERS | set(NAMES)
+    assert folders - {"__pycache__"} == FOLDERS
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_system_has_the_same_name_and_shape_everywhere(name: str) -> None:
-    for folder in (
-        "interlock/kernel/machines",
-        "interlock/workers",
-        "tests/kernel",
-        "tests/workers",
-    ):
+    for folder in ("interlock/systems", "tests/systems", "tests/end_to_end"):
         assert (ROOT / folder / name).is_dir(), f"{folder}/{name}/ is missing"
-    assert (ROOT / "tests/end_to_end" / name).is_dir()
-    for file in ("system.py", "client.py", "cli.py", "screen.py", "effects/__init__.py"):
-        assert (CODE / "workers" / name / file).is_file(), (
-            f"interlock/workers/{name}/{file} is missing"
+    for file in ("system.py", "client.py", "cli.py", "effects/__init__.py", "machines/effects.py"):
+        assert (CODE / "systems" / name / file).is_file(), (
+            f"interlock/systems/{name}/{file} is missing"
         )
-    assert (CODE / "kernel/machines" / name / "effects.py").is_file()
+
+
+def test_the_systems_that_are_installed_are_the_folders_of_systems() -> None:
+    folders = {path.parent.name for path in sources("interlock/systems/*/system.py")}
+
+    assert folders == set(NAMES)
 
 
 def test_every_machine_is_a_folder_of_its_system() -> None:
     found = {
-        path.parent.name: path.parents[1].name
-        for path in sources("interlock/kernel/machines/*/*/table.py")
+        path.parent.name: path.parents[2].name
+        for path in sources("interlock/systems/*/machines/*/table.py")
     }
 
     assert set(found) == set(MACHINES)
     assert set(found.values()) == set(NAMES)
-    top = {path.name for path in (CODE / "kernel/machines").iterdir()} - {"__pycache__"}
-    assert top == {"__init__.py", *NAMES}
 
 
-@pytest.mark.parametrize("system", [BUILTIN, *SYSTEMS], ids=lambda system: system.name)
+@pytest.mark.parametrize("system", [BUILTIN, *systems()], ids=lambda system: system.name)
 def test_an_effect_is_a_file_of_its_own_name(system: System) -> None:
-    folder = CODE / "workers" / system.name / "effects"
+    folder = CODE / Path(*system.effects.split(".")[1:])
 
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(
         load(f"{system.effects}:HANDLERS")
@@ -127,19 +125,19 @@ def test_an_effect_is_a_file_of_its_own_name(system: System) -> None:
 
 
 def test_a_sweep_is_a_file_of_its_own_name() -> None:
-    found = sources("interlock/workers/*/sweeps/*.py")
+    found = sources("interlock/*/*/sweeps/*.py")
 
     assert {path.stem for path in found} - {"__init__"} == {sweep.name for sweep in sweeps()}
 
 
-@pytest.mark.parametrize("folder", ["kernel", "workers"])
+@pytest.mark.parametrize("folder", ["kernel", "workers", "systems", "git"])
 def test_tests_mirror_the_folders_of_the_code(folder: str) -> None:
     code, tests = CODE / folder, ROOT / "tests" / folder
     known = {path.relative_to(code) for path in code.rglob("*") if path.is_dir()}
     # A module whose tests need more than a file has a folder of its own name.
     known |= {path.relative_to(code).with_suffix("") for path in code.rglob("*.py")}
-    # interlock/kernel/machines/<system>/ is tested in tests/kernel/<system>/.
-    known |= {Path(name) for name in NAMES}
+    # The published tables of a system, as data.
+    known |= {Path(name) / "golden" for name in NAMES}
 
     strange = [
         shown(path)
@@ -171,7 +169,7 @@ def test_every_folder_of_code_is_a_package_that_says_what_it_is_for() -> None:
 def test_a_class_name_stands_once() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sources("interlock/**/*.py"):
-        machine = path.match("interlock/kernel/machines/*/*/*.py")
+        machine = path.match("interlock/systems/*/machines/*/*.py")
         for name in CLASS.findall(path.read_text("utf-8")):
             if not (machine and name in MACHINE_MODULES):
                 found[name].append(shown(path))
@@ -190,9 +188,7 @@ def named(path: Path) -> Iterator[tuple[int, str]]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    homes = tuple(
-        f"interlock.{home}.{name}" for home in ("workers", "kernel.machines") for name in NAMES
-    )
+    homes = tuple(f"interlock.systems.{name}" for name in NAMES)
     for node in ast.walk(tree):
         identifiers = [getattr(node, field, None) for field in ("id", "name", "attr", "arg")]
         for written in (one for one in identifiers if isinstance(one, str)):
@@ -222,7 +218,7 @@ def test_what_serves_every_system_names_none() -> None:
 
 
 def test_every_line_of_the_registry_can_be_loaded() -> None:
-    for system in SYSTEMS:
+    for system in systems():
         assert all(load(command.source) for command in system.commands)
         assert all(map(callable, map(load, system.submit.values())))
         assert set(system.submit) | set(system.counted) <= set(MACHINES)
@@ -237,3 +233,31 @@ def test_every_effect_that_a_machine_owes_has_one_handler() -> None:
     }
 
     assert set(handlers()) == owed
+
+
+def test_every_number_of_a_machine_is_in_its_limits() -> None:
+    """Times, lengths and counts: as constants, and as limits and defaults of payloads."""
+    folders = (CODE / "kernel" / "machines").glob("*/*/")
+    files = [file for folder in folders for file in folder.glob("*.py") if file.stem != "limits"]
+    found = [
+        f"{file.relative_to(ROOT)}:{line}" for file in files for line in _numbers(file.read_text())
+    ]
+    assert not found, "give them a name and a sentence in limits.py"
+
+
+def _numbers(source: str) -> Iterator[int]:
+    """Yield the lines that set a number above 1: a constant, a default, a limit of a field."""
+    limits = ("ge", "gt", "le", "lt", "max_length")
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.keyword) or not node.value:
+            continue
+        if isinstance(node, ast.keyword) and node.arg not in limits:
+            continue
+        parts = list(ast.walk(node.value))
+        numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
+        only_numbers = all(isinstance(part, _OF_NUMBERS) for part in parts)
+        if only_numbers and any(isinstance(one, int | float) and one > 1 for one in numbers):
+            yield node.lineno
+
+
+_OF_NUMBERS = (ast.Constant, ast.BinOp, ast.operator, ast.Tuple, ast.expr_context)

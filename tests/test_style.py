@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ("interlock", "bench", "examples", "tests")
+CODE = ("interlock", "bench", "examples", "scripts", "tests")
 MODULE_LINES_MAX = 400
 TEST_LINES_MAX = 600  # a page of tests is read one test at a time
 FUNCTION_LINES_MAX = 70

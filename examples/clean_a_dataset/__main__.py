@@ -19,15 +19,16 @@ from typing import Any
 
 from examples.clean_a_dataset.spoil import MISSING_COLUMN, MISSING_STATE, spoilt
 from examples.provider import Provider, read_script
+from interlock.kernel.amounts import dollars
 from interlock.kernel.event import Note
 from interlock.kernel.record import Record
+from interlock.systems.runs import cli as run_cli
+from interlock.systems.runs.client import AppliedEvent, Runs
+from interlock.systems.runs.run_values import codon_value
 from interlock.workers.client import Client
 from interlock.workers.config import PREFIX, Settings, read_settings
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
-from interlock.workers.runs import cli as run_cli
-from interlock.workers.runs.client import AppliedEvent, Runs
-from interlock.workers.runs.screen import codon_value, dollars
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent

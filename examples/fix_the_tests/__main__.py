@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from interlock.kernel.record import Record
+from interlock.systems.tasks.client import Tasks
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
-from interlock.workers.tasks.client import Tasks
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent

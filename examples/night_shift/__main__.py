@@ -15,13 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interlock.kernel.event import Event, Note
+from interlock.systems.loops import page
+from interlock.systems.loops.client import Loops
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
-from interlock.workers.loops import screen as loop_screen
-from interlock.workers.loops.client import Loops
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
+from interlock.workers.terminal.printed_page import PagePrinter
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 120.0
@@ -73,6 +74,7 @@ class Night:
         self.loops, self.repo, self.began_at = loops, repo, time.monotonic()
         self.seen: dict[str, int] = {}
         self.tests_pass = self.manual_asked = False
+        self.mail_seen: set[str] = set()
 
     def begin(self) -> None:
         """Start both agents. Each waits until mail comes."""
@@ -116,7 +118,8 @@ class Night:
                 fields = {"session_seq": "", "detail": "", **line.payload}
                 fields["detail"] = fields["detail"].rpartition("\n")[2]
                 self.say(f"{name} {SENTENCES[trigger]}".format(**fields))
-            case Note(kind="mail_sent"):
+            case Note(kind="mail_sent") if line.detail["mail"] not in self.mail_seen:
+                self.mail_seen.add(line.detail["mail"])
                 self.say(f"{name} writes to {line.detail['to']}")
                 if name == "smith" and not self.manual_asked:
                     self.manual_asked = True
@@ -134,8 +137,8 @@ class Night:
     def end(self) -> None:
         """Stop both agents, and check that neither has an effect left.
 
-        The smith is stopped first, because it may write to the scout again: after an interrupt it
-        repeats what it did. The scout reads that before it is stopped.
+        The smith is stopped first, because it may write to the scout again. The scout reads that
+        before it is stopped.
         """
         self._stop("smith")
         self._print_until(self._scout_rests, "the scout does not come to rest")
@@ -156,7 +159,7 @@ def print_results(loops: Loops, repo: Path) -> None:
     """Print the mail of both agents, and the commits and worktrees of the repository."""
     for name in ("smith", "scout"):
         screen.out.rule(f"mail of the {name}")
-        loop_screen.mail(loops.mailbox.newest(name))
+        PagePrinter().print([page.mail(loops.mailbox.newest(name)[::-1])])
     screen.out.rule("the repository")
     log = ("log", "--oneline", "--no-decorate", "interlock/agents/scout")
     screen.out.print(git(repo, *log), highlight=False)

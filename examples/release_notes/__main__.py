@@ -13,16 +13,17 @@ import time
 from pathlib import Path
 
 from interlock.kernel.record import Record
+from interlock.systems.jobs import page
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.jobs.drawing.drawing import svg
+from interlock.systems.jobs.file.file import read_graph
+from interlock.systems.jobs.status import GraphView
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
-from interlock.workers.jobs import screen as job_screen
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.jobs.drawing.drawing import svg
-from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.status import GraphView
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
+from interlock.workers.terminal.printed_page import PagePrinter
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = "RELEASE_NOTES_REPO"
@@ -103,14 +104,14 @@ def report(graphs: Graphs, graph: str, home: Path, *, stuck: str) -> None:
     """Print the status of the graph, and where its files are."""
     view = GraphView(graphs)
     screen.out.rule("the condition of the graph")
-    job_screen.status(view.status(graph))
+    PagePrinter().print(page.status(view.status(graph)))
     drawing = home / "graph.svg"
     drawing.write_text(svg(graph, view.drawn_jobs(graph)), "utf-8")
     if stuck:
         screen.error(stuck)
         return
     screen.out.rule("everything about one job: interlock job show " + LAST)
-    job_screen.job(view.show(LAST))
+    PagePrinter().print(page.job(view.show(LAST)))
     notes = home / NOTES
     shutil.copyfile(home / "jobs" / LAST / NOTES, notes)
     screen.out.rule("the result")

@@ -9,6 +9,7 @@ from interlock.kernel.errors import InvalidPayloadError
 
 MONEY = "spent"  # the counter of money
 MICRO = 1_000_000  # of them are a dollar
+TEN_CENTS = 0.1
 DELTA_MAX = 2**53  # the largest number that a script counts exactly
 
 
@@ -48,3 +49,25 @@ def summed(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for name, amount in deltas.items():
             total[name] = total.get(name, 0) + amount
     return total
+
+
+def dollars(micro: float) -> str:
+    """Return millionths of a dollar as dollars with cents; below ten cents with two digits.
+
+    So 12,000 are $0.012, and 1,234,000 are $1.23. What is given back has a minus: -$0.50.
+    """
+    amount = abs(micro) / MICRO
+    cents, fine = f"{amount:.2f}", f"{Decimal(f'{amount:.1e}'):f}"
+    shown = fine if amount < TEN_CENTS and Decimal(fine) != Decimal(cents) else cents
+    return f"-${shown}" if micro < 0 else f"${shown}"
+
+
+def amount_text(name: str, amount: int) -> str:
+    """Return an amount of what is counted by this name: "1,200 tokens", or money in dollars."""
+    return dollars(amount) if name == MONEY else f"{amount:,} {name}"
+
+
+def share_text(name: str, part: int, whole: int) -> str:
+    """Return a part of an amount: "40 of 1,000 tokens", or "$0.04 of $1.00"."""
+    shown = dollars(part) if name == MONEY else f"{part:,}"
+    return f"{shown} of {amount_text(name, whole)}"

@@ -51,9 +51,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The result of firing a trigger: `target` is the next state, or '' for a refusal."""
+    """The result of firing a trigger: `target` is the next state, or '' for a refusal.
+
+    `by` are those who may fire it in this state, as the rows of the table name them.
+    """
 
     trigger: str
     state: str
     target: str
     sentence: str
+    by: tuple[str, ...] = ()

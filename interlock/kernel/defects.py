@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast, get_args
 
@@ -35,15 +35,21 @@ HIDDEN = cast("type", SkipJsonSchema)
 USED_UP = "a cap that is used up"
 
 
-def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()) -> Iterator[str]:
+def defects_of(
+    stages: Sequence[Stage],
+    rows: Rows,
+    triggers: Sequence[str] = (),
+    retired: Collection[str] = (),
+) -> Iterator[str]:
     """Name every way in which this table could strand a record.
 
-    `triggers` are those that a machine names beside its rows; '' is none.
+    `triggers` are those that a machine names beside its rows; '' is none. Nothing need enter what
+    is `retired`.
     """
     known = {"", *(str(row.trigger) for row in rows)}
     yield from (f"no row has the trigger {name}" for name in triggers if name not in known)
     yield from _names(stages, rows)
-    yield from _reach(stages, rows)
+    yield from _reach(stages, rows, retired)
     for stage in stages:
         yield from _promises(stage, rows, initial=stage is stages[0])
     yield from _slots(stages, rows)
@@ -172,12 +178,13 @@ def _names(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
                 yield f"{row.source}/{row.trigger} names {state}, which has no stage"
 
 
-def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+def _reach(stages: Sequence[Stage], rows: Rows, retired: Collection[str]) -> Iterator[str]:
     entered = {str(row.target) for row in rows if row.source != row.target}
     left = {str(row.source) for row in rows if row.source != row.target}
     ends = {str(stage.state) for stage in stages if isinstance(stage, Terminal)}
     for stage in stages:
-        if stage is not stages[0] and stage.state not in entered and not stage.external:
+        is_entered = stage is stages[0] or stage.state in entered or stage.state in retired
+        if not is_entered and not stage.external:
             yield f"{stage.state} is never entered"
         if stage.state in ends and stage.state in left:
             yield f"{stage.state} is terminal and has a way out"

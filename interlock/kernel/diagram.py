@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.outline import kind_of
 from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Waiting
 
 
@@ -48,17 +49,6 @@ def _row(row: Transition) -> str:
     notes += [str(row.mode)] if row.mode is not Mode.LEAVE else []
     cells = (row.source, row.trigger, row.target, ", ".join(row.by), "; ".join(notes))
     return f"| {' | '.join(str(cell) for cell in cells)} |"
-
-
-def kind_of(stage: Stage) -> str:
-    """Return the kind of a state: active, waiting or terminal."""
-    match stage:
-        case Active():
-            return "active"
-        case Terminal():
-            return "terminal"
-        case _:
-            return "waiting"
 
 
 def _owes(stage: Stage) -> str:

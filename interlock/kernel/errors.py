@@ -77,17 +77,18 @@ class EndedError(CallError):
 
 
 class UnreadableRecordError(KernelError, ValueError):
-    """A record cannot be read: keep the files of the store, and ask `interlock verify` why.
+    """A record cannot be read: do what the sentence says.
 
     It is a ValueError, so that all that leaves out unreadable text leaves it out.
     """
 
-    def __init__(self, record_id: str, fault: str) -> None:
-        super().__init__(
-            f"the record {record_id!r} cannot be read: {fault}; it is damaged in the store, or a"
-            f" function of its machine is wrong: `interlock verify {record_id}` says whether the"
-            " store is damaged, and if so, keep its files and report it"
+    def __init__(self, record_id: str, fault: str, cure: str = "") -> None:
+        cure = cure or (
+            "it is damaged in the store, or a function of its machine is wrong: `interlock verify"
+            f" {record_id}` says whether the store is damaged, and if so, keep its files and"
+            " report it"
         )
+        super().__init__(f"the record {record_id!r} cannot be read: {fault}; {cure}")
         self.record_id = record_id
 
 
@@ -124,6 +125,40 @@ class IllegalTransitionError(CallError):
         can = f"legal here: {', '.join(legal)}" if legal else "nothing is legal here: it has ended"
         super().__init__(f"{machine}: {trigger} is not allowed in {state}; {can}")
         self.machine, self.state, self.trigger, self.legal = machine, state, trigger, tuple(legal)
+
+
+class AnotherVersionError(CallError):
+    """Another version of a table, or of Interlock, can do it. Nothing was changed here."""
+
+
+class AnotherTableError(AnotherVersionError):
+    """The workers work by another table than the caller. Run the caller with theirs."""
+
+    def __init__(self, machine: str, own: str, applied: str, by: str) -> None:
+        super().__init__(
+            f"the table of {machine} in this process ({own}) is not the one by which the workers"
+            f" work ({applied}, applied by {by}), so nothing was changed: start this process with"
+            f" the code of {machine} that the workers have, or the workers with its code;"
+            " `interlock plan` shows the difference"
+        )
+        self.machine, self.own, self.applied = machine, own, applied
+
+
+class UnknownStateError(AnotherVersionError, LookupError):
+    """A record has a state, or owes an effect, that the table of this process lacks.
+
+    Nothing was changed. Another version of the table may have it: effects and timers are given back
+    for a process that knows that version. It is a LookupError, so that what leaves out records that
+    cannot be read leaves these out.
+    """
+
+    def __init__(self, machine: str, name: str, kind: str = "state") -> None:
+        super().__init__(
+            f"the table of {machine} has no {kind} {name!r}, so nothing can be done here with a"
+            " record that has it: use the version of the table that has it, or say by renamed= or"
+            " retired= what becomes of such records; `interlock plan` shows them"
+        )
+        self.machine, self.name, self.kind = machine, name, kind
 
 
 class IgnoredError(IllegalTransitionError):
@@ -246,7 +281,7 @@ class ClosedParentError(CallError):
         self.parent = parent
 
 
-class NewerSchemaError(CallError):
+class NewerSchemaError(AnotherVersionError):
     """The record was written by a newer version of Interlock. Upgrade this process."""
 
     def __init__(self, record_id: str, schema: int, known: int) -> None:
@@ -262,6 +297,17 @@ class TokenRefusedError(CallError):
 
 class ForbiddenError(CallError):
     """The caller's roles do not allow this."""
+
+
+class StrandedError(KernelError):
+    """Records have no place in the tables of this process, which therefore does not start."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"{'; '.join(problems)}. `interlock plan`, with the same files, shows all that differs;"
+            " this process has changed nothing"
+        )
+        self.problems = tuple(problems)
 
 
 class ConflictError(KernelError):
@@ -312,14 +358,37 @@ class StoreMisconfiguredError(StoreError):
 
 
 class StoreFormatError(StoreMisconfiguredError):
-    """Another version of Interlock has written the store. Run that version, or another prefix."""
+    """The store has another format than this version of Interlock reads and writes."""
 
-    def __init__(self, prefix: str, written: tuple[int, int], known: tuple[int, int]) -> None:
+    def __init__(
+        self, prefix: str, written: tuple[int, int], known: tuple[int, int], version: str = ""
+    ) -> None:
+        number, partitions = written
+        has = f"has format {number} in {partitions}"
+        if number < 0:
+            has = f"is being migrated from format {-number}, or back to it, in {partitions}"
+            remedy = "Let `interlock apply` end, or repeat it if it was killed"
+            if version:
+                remedy = f"{remedy}: it is of Interlock {version}"
+        elif number > known[0]:
+            remedy = "Install the newer version of Interlock that wrote it"
+            if version:
+                remedy = f"Interlock {version} has written it: install interlock>={version}"
+        elif partitions == known[1] and number:
+            remedy = (
+                "Stop all processes of the version that wrote it, take a copy of the store, and run"
+                " `interlock apply`, or start the version of Interlock that wrote the store; or"
+                " begin an empty deployment beside it with another prefix, such as"
+                " `INTERLOCK_PREFIX=new interlock up`"
+            )
+        else:
+            remedy = (
+                "Start the version of Interlock that wrote the store, or begin an empty deployment"
+                " beside it with another prefix, such as `INTERLOCK_PREFIX=new interlock up`"
+            )
         super().__init__(
-            f"the store with the prefix {prefix!r} has format {written[0]} in {written[1]}"
-            f" partitions, and this version of Interlock reads and writes format {known[0]} in"
-            f" {known[1]}; this process has changed nothing. Start the version of Interlock that"
-            " wrote the store, or begin an empty deployment beside it with another prefix, such as"
-            " `INTERLOCK_PREFIX=new interlock up`"
+            f"the store with the prefix {prefix!r} {has} partitions, and this version of Interlock"
+            f" reads and writes format {known[0]} in {known[1]}; this process has changed nothing."
+            f" {remedy}"
         )
         self.written, self.known = written, known

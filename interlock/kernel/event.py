@@ -11,6 +11,7 @@ from interlock.kernel.record import RecordId, Version
 
 START = "0-0"  # the position before every line of a log
 NO_FACTS: Mapping[str, Any] = {}
+MOVED = "moved"  # the trigger of a line by which a record comes to another version of its table
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
 TABLE_FAILED = "table_failed"  # and that of a trigger that a function of the table prevents
 LAPSE = "lapse"  # and that of one whose worker was lost

@@ -18,7 +18,7 @@ from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 NAMED = "person:"
 # People and producers that give no name, and the programs that act for them.
 OUTSIDE = frozenset({PERSON, PRODUCER, "cli", "intake", "demo", "mcp"})
-SWEEPS = frozenset({ORPHANS, STALLS})
+SWEEPS = frozenset({ORPHANS, STALLS, "move"})
 
 # These reasons of recoveries and agents are left out where the record has failed or was cancelled:
 # a recovery reports its aim, and an agent may report anything.
@@ -107,7 +107,7 @@ class LifecycleEvents:
 
 
 def components(machines: Mapping[str, Machine]) -> frozenset[str]:
-    """Return the names under which parts of Interlock act: all effects, and the two sweeps."""
+    """Return the names under which parts of Interlock act: all effects, two sweeps, and moves."""
     return SWEEPS.union(name for machine in machines.values() for name in machine.effects)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
 
 from interlock.kernel.amounts import check_deltas
 from interlock.kernel.checks import (
@@ -12,83 +14,54 @@ from interlock.kernel.checks import (
     check_op_id,
     deltas_of,
     lease_wanted,
-    merged_deltas,
     obstacle,
     unauthorised,
 )
 from interlock.kernel.decision import Decision
-from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
+    CallError,
     ConflictError,
     FencedError,
     GuardRefusedError,
     IgnoredError,
     IllegalTransitionError,
-    MailRefusedError,
-    NewerSchemaError,
     OpIdReusedError,
     StaleDecisionError,
-    UnknownMachineError,
     UnknownRecordError,
 )
 from interlock.kernel.event import NO_FACTS, Cause
 from interlock.kernel.families import check_children, reporting_loss
+from interlock.kernel.fired import Fired
 from interlock.kernel.following import created, with_followers
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record, Version, record_id
+from interlock.kernel.mover import CONFLICTS_MAX, Mover
+from interlock.kernel.notes import Notes
+from interlock.kernel.record import PRIORITY_DEFAULT, Record, Version, record_id
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
-    NO_WARRANT,
-    Answer,
     Call,
-    EffectMessage,
     InitialLease,
     NoteDraft,
     Offer,
-    Render,
     Warrant,
     entitled,
     facts_read,
     policy_facts,
 )
-from interlock.kernel.store.inboxes import Inboxes
-from interlock.kernel.store.leases import Lease, initial_lease_of
-from interlock.kernel.store.redis import Store
+from interlock.kernel.store.leases import initial_lease_of
 from interlock.kernel.table import UNBOUND, Bounds, Data
 
-CONFLICTS_MAX = 50
+# The warrants of those parts of Interlock that report what files, programs and agents say.
+REPORTING = ("token", "component")
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
-    """The result of a call. `replayed`: the same call was made before, and changed the record then.
+class Lifecycle(Notes):
+    """Creates and changes the records of all machines in one store, and publishes what they owe."""
 
-    `record` is the record after the call; it may be None where the call was replayed. `owed` are
-    the effects that the caller should publish now, where the commit did not push their messages.
-    `ignored` is why the table ignored the trigger, which is noted. `lease` is the initial lease.
-    """
-
-    version: int
-    record: Record | None
-    replayed: bool = False
-    owed: tuple[EffectMessage, ...] = ()
-    ignored: str = ""
-    lease: Lease | None = None
-
-
-class Lifecycle:
-    """Creates and changes the records of all machines in one store."""
-
-    def __init__(self, store: Store, machines: Mapping[str, Machine], render: Render) -> None:
-        self.store, self.machines, self.render = store, machines, render
-        self.inboxes = Inboxes(store.client, store.keys, store.limits)
-
-    def machine(self, name: str) -> Machine:
-        """Return a machine by name."""
-        try:
-            return self.machines[name]
-        except KeyError:
-            raise UnknownMachineError(name, sorted(self.machines)) from None
+    @cached_property
+    def mover(self) -> Mover:
+        """Moves records that an older version of their table has left."""
+        return Mover(self.store, self.machines)
 
     def create(
         self,
@@ -97,7 +70,7 @@ class Lifecycle:
         payload: Data,
         cause: Cause,
         *,
-        priority: int = 5,
+        priority: int = PRIORITY_DEFAULT,
         countdown: str = "",
         bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
@@ -108,10 +81,12 @@ class Lifecycle:
         Raises IdTakenError where the id exists with another payload. A child joins a `countdown`
         of its parent (<name>:<generation>). `bounds` are what the record and all below it may use;
         without them the data of a root decide. `initial_lease` leases the first effect of the
-        record in the same step. If it `begins`, the first trigger of its machine is fired in that
-        step too, where it needs nothing of other records: else its version is 1.
+        record in the same step. If it `begins`, the first trigger of its machine is fired too: in
+        that step, where it needs nothing of other records, else in one that follows.
         """
+        cause = self.carry(cause)
         machine = self.machine(machine_name)
+        self.check(machine)
         machine.placement.check_id(machine.name, new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
         data = machine.first_data(payload)
@@ -143,6 +118,10 @@ class Lifecycle:
         check_created(new_id, answer)
         replayed = answer.status != "created"
         after = replace(decision.after, parent_machine=answer.detail)
+        self.publish(answer.owed)
+        if begins and machine.first_trigger and answer.version == 1:
+            with suppress(CallError):  # it may have begun already, by a timer or an earlier call
+                self.fire(new_id, machine.first_trigger, {}, Call(cause, f"begin:{new_id}"))
         return Fired(answer.version, None if replayed else after, replayed, answer.owed)
 
     def fire(
@@ -162,14 +141,25 @@ class Lifecycle:
         void, ConflictError after many lost races, HeldError where another record is in the way, a
         StoreError where the store cannot serve. `initial_lease` leases the effect of the entered
         state in the same step; a function is asked whether it does.
+
+        What a part of Interlock reports of files, programs and agents is made storable; from a
+        person or a producer, text that cannot be stored is refused.
         """
+        if (cause := self.carry(call.cause)) is not call.cause:
+            call = replace(call, cause=cause)
+        if call.warrant.kind in REPORTING:
+            payload = codec.storable(payload)
         try:
-            return self._fired(target, trigger, payload, call, initial_lease)
+            fired = self._fired(target, trigger, payload, call, initial_lease)
         except IgnoredError as refusal:
             if isinstance(target, Record):
                 # It may have left its state since it was read.
                 return self.fire(target.id, trigger, payload, call, initial_lease=initial_lease)
-            return self._ignored(target, trigger, refusal.why, call)
+            fired = self._ignored(target, trigger, refusal.why, call)
+        self.publish(fired.owed)
+        if not fired.replayed:
+            self._list_act(str(getattr(target, "id", target)), trigger, call.cause)
+        return fired
 
     def _fired(
         self,
@@ -190,6 +180,7 @@ class Lifecycle:
                 record, known, facts = self._load(target_id, trigger, call.op_id)
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
+            record = self.mover.present(record, call.warrant)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
             decision = with_followers(self.machine(record.machine), decision)
             check_children(self.machines, decision)
@@ -225,109 +216,9 @@ class Lifecycle:
             f"{target_id}: {trigger} lost {CONFLICTS_MAX} races in a row; try again"
         )
 
-    def note(
-        self,
-        record: Record,
-        draft: NoteDraft,
-        *,
-        op_id: str = "",
-        warrant: Warrant = NO_WARRANT,
-    ) -> Answer:
-        """Write a note into a record's log. With an op-id a repeat writes nothing.
-
-        Deltas and effects need an op-id: repeated without one, they would be counted and owed
-        twice. After a note with deltas the record also owes its mirror.
-        """
-        machine = self.machine(record.machine)
-        if draft.deltas:
-            mirrors = (owed.effect for owed in machine.mirrored())
-            draft = replace(draft, owes=(*draft.owes, *mirrors))
-        if draft.deltas or draft.owes:
-            check_op_id(op_id)
-        check_deltas(draft.deltas)
-        merged_deltas(draft.deltas, machine.counters(record.data))
-        answer = self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
-        match answer.status:
-            case "fenced":
-                raise FencedError(record.id, warrant.kind)
-            case "reused":
-                raise OpIdReusedError(op_id)
-        return answer
-
-    def post(self, target: str, mail: Data, op_id: str) -> Answer:
-        """Post a message to a record's inbox. The answer's `detail` is the id of the message.
-
-        Raises InvalidPayloadError for a wrong message, MailRefusedError where the record has no
-        inbox, has ended, or has a full one.
-        """
-        check_op_id(op_id)
-        record = self.store.load(record_id(target)).record
-        machine = self._known(record)
-        if machine.inbox is None:
-            raise MailRefusedError(target, f"a {machine.name} has no inbox")
-        answer = self.inboxes.post(
-            record,
-            machine.inbox.data(mail),
-            machine.inbox.effect,
-            read_upto=str(record.data["acknowledged"]),
-            op_id=op_id,
-            render=self.render,
-        )
-        match answer.status:
-            case "reused":
-                raise OpIdReusedError(op_id)
-            case "missing":
-                raise UnknownRecordError(target)
-            case "ended":
-                raise MailRefusedError(target, f"it is {answer.detail}")
-            case "full":
-                raise MailRefusedError(target, f"{answer.detail} messages wait for it already")
-        return answer
-
-    def remind(
-        self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str
-    ) -> Answer:
-        """Answer a due timer that is a reminder: note it, owe its effect, and set it again."""
-        found = self.machine(record.machine).stage(record.state).timer(timer)
-        delay_ms = (found.delay(record.data) if found else None) or self.store.limits.remind_ms
-        owes: tuple[Effect, ...] = (found.effect,) if found and found.effect else ()
-        again_ms = delay_ms * 2 ** min(fired + 1, 5)
-        draft = NoteDraft(
-            "reminder",
-            {"timer": timer, "times": fired + 1},
-            timers=((timer, again_ms, fired + 1),),
-            owes=owes,
-        )
-        return self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
-
-    def flag(
-        self, name: str, target: str, *, op_id: str, cause: Cause, proposal: str = ""
-    ) -> Answer:
-        """Pause, resume or retry a record, as a person asked. Its version stays the same.
-
-        Raises StaleDecisionError where effects may not try again, because the `proposal` to do so
-        is no longer the current one.
-        """
-        check_op_id(op_id)
-        record = self.store.load(record_id(target)).record
-        answer = self.store.flag(name, record, op_id=op_id, cause=cause, proposal=proposal)
-        match answer.status:
-            case "reused":
-                raise OpIdReusedError(op_id)
-            case "stale":
-                now = self.store.load(record.id).record
-                raise StaleDecisionError(proposal, now.retry_proposal or None)
-        return answer
-
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read the facts of other records that guards of this record's machine may use."""
         return policy_facts(self.store.load(record.id, reads=ids).facts if ids else NO_FACTS)
-
-    def _known(self, record: Record) -> Machine:
-        machine = self.machine(record.machine)
-        if record.schema > machine.schema:
-            raise NewerSchemaError(record.id, record.schema, machine.schema)
-        return machine
 
     def _decided(
         self, record: Record, trigger: str, payload: Data, facts: Data, *, warrant: Warrant

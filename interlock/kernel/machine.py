@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -28,10 +27,12 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
     MachineDefectError,
+    UnknownStateError,
     UnknownTriggerError,
 )
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.family_defects import family_defects
+from interlock.kernel.outline import hash_of, outline_of
 from interlock.kernel.owing import (
     NOTHING,
     asked,
@@ -40,6 +41,7 @@ from interlock.kernel.owing import (
     left_effects,
     shares_changed,
 )
+from interlock.kernel.past_defects import past_defects
 from interlock.kernel.payload import validated
 from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
@@ -100,18 +102,24 @@ class Machine:
     facts: Facts | None = None
     inbox: FamilyInbox | None = None
     mirror: Effect | None = None  # owed after each commit: it shows the record elsewhere
+    renamed: Mapping[str, str] = field(default_factory=dict)  # a state's present name by its old
+    renamed_triggers: Mapping[str, str] = field(default_factory=dict)  # of outcomes that are kept
+    retired: tuple[str, ...] = ()  # states that nothing enters: they are there for records in them
+    model: type[BaseModel] | None = None  # of the data, where they have one
+    migrate: Callable[[Data, int], Data] | None = None  # makes data of an older schema fit this one
 
     def __post_init__(self) -> None:
         ends = (name for kind in self._kinds for name in (kind.advance_trigger, kind.lost_trigger))
         named = (*ends, self.close_trigger, self.first_trigger)
         triggers = (*named, *self.cancel_triggers, *self.ignores, *self.payloads)
-        rows, payloads = self.transitions, self.payloads
+        stages, rows, payloads = self.stages, self.transitions, self.payloads
         found = [
             *no_functions(self),
-            *defects_of(self.stages, rows, triggers),
-            *family_defects(self._kinds, self.close_trigger, self.stages, rows, payloads),
-            *missing_fields(self.stages, self.cancel_triggers, payloads),
-            *lax_answers(self.stages, payloads),
+            *defects_of(stages, rows, triggers, self.retired),
+            *past_defects(self),
+            *family_defects(self._kinds, self.close_trigger, stages, rows, payloads, self.retired),
+            *missing_fields(stages, self.cancel_triggers, payloads),
+            *lax_answers(stages, payloads),
             *wrong_sentences(self.says, rows, payloads),
             *unclear_effects(self._owes()),
         ]
@@ -148,11 +156,7 @@ class Machine:
     @cached_property
     def digest(self) -> str:
         """A short hash of the table: the log says which one decided."""
-        rows = "|".join(
-            f"{r.source},{r.trigger},{r.target},{r.mode}{',anew' if r.asks_anew else ''}"
-            for r in self.transitions
-        )
-        return hashlib.sha256(rows.encode()).hexdigest()[:12]
+        return hash_of(outline_of(self))
 
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
@@ -215,7 +219,9 @@ class Machine:
         return tuple(row for row in self.transitions if row.follows)
 
     def stage(self, state: str) -> Stage:
-        """Return the stage of this state."""
+        """Return the stage of this state. Raises UnknownStateError."""
+        if state not in self._stage_of:
+            raise UnknownStateError(self.name, state)
         return self._stage_of[state]
 
     def rows(self, state: str, trigger: str) -> tuple[Transition, ...]:
@@ -223,7 +229,8 @@ class Machine:
         return self._cells.get((state, trigger), ())
 
     def legal(self, state: str) -> tuple[str, ...]:
-        """Return the triggers that have a row in this state."""
+        """Return the triggers that have a row in this state. Raises UnknownStateError."""
+        self.stage(state)
         return tuple(trigger for trigger in self.triggers if (state, trigger) in self._cells)
 
     def reads(self, state: str, trigger: str) -> bool:
@@ -259,11 +266,11 @@ class Machine:
             raise IllegalTransitionError(self.name, record.state, trigger, self.legal(record.state))
         ask = Ask(record.data, payload, facts)
         for row in rows:
-            if row.guard is None or called(self.name, f"the guard of {_cell(row)}", row.guard, ask):
+            if row.guard is None or called(self.name, f"the guard of {row.cell}", row.guard, ask):
                 return self._follow(row, record, ask)
         refusal = rows[-1].refusal
         if not isinstance(refusal, str):
-            refusal = called(self.name, f"the refusal of {_cell(rows[-1])}", refusal, ask)
+            refusal = called(self.name, f"the refusal of {rows[-1].cell}", refusal, ask)
         raise GuardRefusedError(self.name, record.state, trigger, refusal)
 
     def exhausts(self, state: str) -> bool:
@@ -291,7 +298,7 @@ class Machine:
         stage = self.stage(record.state)
         return Decision(
             before=record,
-            after=replace(record, title=self._titled(record.data)),
+            after=replace(record, title=self.titled(record.data)),
             trigger=CREATED,
             payload=record.data,
             facts=NO_FACTS,
@@ -307,7 +314,7 @@ class Machine:
         )
 
     def _follow(self, row: Transition, record: Record, ask: Ask) -> Decision:
-        data, update = record.data, f"the update of {_cell(row)}"
+        data, update = record.data, f"the update of {row.cell}"
         if row.update:
             data = as_data(self.name, update, called(self.name, update, row.update, ask))
         return called(self.name, f"a function of {row.target}", self._moved, row, record, ask, data)
@@ -315,8 +322,7 @@ class Machine:
     def _moved(self, row: Transition, record: Record, ask: Ask, data: Data) -> Decision:
         left, entered = self.stage(record.state), self.stage(str(row.target))
         version = Version(record.version + 1)
-        mode = row.mode
-        stays = mode is Mode.INTERNAL
+        mode, stays = row.mode, row.mode is Mode.INTERNAL
         owes = own = row.owes()
         if row.asks_anew:
             owes += asked(entered, data)
@@ -333,7 +339,7 @@ class Machine:
                 state=str(row.target),
                 version=version,
                 data=data,
-                title=self._titled(data),
+                title=self.titled(data),
                 entered=record.entered if stays and not row.asks_anew else version,
             ),
             trigger=str(row.trigger),
@@ -345,7 +351,7 @@ class Machine:
             waits=entered.waits_for_person(data),
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
-            explanation=called(self.name, f"the explanation of {_cell(row)}", row.explain, ask)
+            explanation=called(self.name, f"the explanation of {row.cell}", row.explain, ask)
             if row.explain
             else None,
             says=row.said(self.says, ask.payload, entered.left_over(data)),
@@ -361,7 +367,8 @@ class Machine:
             own=own,
         )
 
-    def _titled(self, data: Data) -> str:
+    def titled(self, data: Data) -> str:
+        """Return the title of a record with this data."""
         return called(self.name, "the title", lambda: as_title(self.title(data)))
 
     def _due(self, timers: Iterable[Timer], stage: Stage, data: Data) -> tuple[TimerDue, ...]:
@@ -391,7 +398,3 @@ class Machine:
         """Return the effect that shows a record elsewhere; where it goes on at once, a late one."""
         is_late = stage is not None and goes_on(stage, data)
         return (Owed(self.mirror, Kind.TRANSITION, is_late=is_late),) if self.mirror else ()
-
-
-def _cell(row: Transition) -> str:
-    return f"{row.source}/{row.trigger}"

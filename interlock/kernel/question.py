@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from interlock.kernel.shortened import shortened
+
 VALUE_LENGTH_MAX = 120
 TITLE_LENGTH_MAX = 200
 
@@ -55,8 +57,7 @@ def failure_reason(data: Mapping[str, Any]) -> str:
 
 def value_text(value: Any) -> str:
     """Return a value so that its type can be seen: 25 is a number, '25' is a text."""
-    text = repr(value)
-    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 1]}…"
+    return shortened(repr(value), VALUE_LENGTH_MAX)
 
 
 def as_sentence(text: str) -> str:

@@ -8,6 +8,8 @@ from functools import cache
 from string import Formatter
 from typing import Any
 
+from interlock.kernel.shortened import shortened
+
 VALUE_LENGTH_MAX = 80
 VALUES_MAX = 10
 
@@ -150,5 +152,5 @@ def moved(trigger: str, source: str, target: str) -> str:
 def _short(value: Any) -> str:
     parts = map(str, value[:VALUES_MAX]) if isinstance(value, list) else (str(value),)
     # Cut first: a field may have many thousands of letters.
-    text = " ".join(", ".join(part[: 4 * VALUE_LENGTH_MAX] for part in parts).split())
-    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 3]}..."
+    text = " ".join(", ".join(shortened(part, 4 * VALUE_LENGTH_MAX) for part in parts).split())
+    return shortened(text, VALUE_LENGTH_MAX)

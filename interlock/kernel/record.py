@@ -11,6 +11,7 @@ from zlib import crc32
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import InvalidIdError
+from interlock.kernel.shortened import shortened
 
 RecordId = NewType("RecordId", str)
 Version = NewType("Version", int)
@@ -20,6 +21,7 @@ ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
 CHILDREN_MAX = 10_000
 PRIORITY_LAST = 9  # 0 is first
+PRIORITY_DEFAULT = 5
 RETRY = ":retry:"  # after the record's id, in the name of the question about its effects
 PERSON = "@person"  # the holder of an effect while a person has to remove what is in its way
 SLOT = "@slot"  # the holder of an effect while it waits for a slot
@@ -31,7 +33,7 @@ def record_id(text: str) -> RecordId:
     """Check an id: segments of letters, digits and `._~-`, joined by `/` from the root down."""
     segments = text.split("/")
     if len(text) > ID_LENGTH_MAX:
-        raise InvalidIdError(text[:40] + "...", f"longer than {ID_LENGTH_MAX} characters")
+        raise InvalidIdError(shortened(text, 40), f"longer than {ID_LENGTH_MAX} characters")
     if len(segments) > ID_DEPTH_MAX:
         raise InvalidIdError(text, f"deeper than {ID_DEPTH_MAX} levels")
     if not all(_SEGMENT.fullmatch(segment) for segment in segments):
@@ -135,6 +137,8 @@ class RecordContent:
     data: Mapping[str, Any]
     title: str = ""
     since_ms: int = 0
+    schema: int = 1
+    was: str = ""  # the state as the store has it, where an older table left it with another name
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +146,8 @@ class Record(RecordContent):
     """A record: its state, its data, and the effects and timers that it has."""
 
     entered: Version = Version(1)  # at which it entered its state
-    schema: int = 1
     created_ms: int = 0
-    priority: int = 5
+    priority: int = PRIORITY_DEFAULT
     paused: bool = False
     counted: str = ""  # the parent's countdown that it is counted in: <name>:<generation>
     parent_machine: str = ""  # the machine of the parent that counts it; '' is its own

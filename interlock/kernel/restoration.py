@@ -21,8 +21,9 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Machine
+from interlock.kernel.moving import as_read
 from interlock.kernel.owing import NOTHING
-from interlock.kernel.record import Record, record_id, root_of
+from interlock.kernel.record import PRIORITY_DEFAULT, Record, record_id, root_of
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.keys import Keys
@@ -66,7 +67,7 @@ class LoggedRecord:
     machine: str
     creation_digest: str
     lines: tuple[Event | Note, ...]
-    priority: int = 5
+    priority: int = PRIORITY_DEFAULT
     schema: int = 1
 
 
@@ -111,15 +112,16 @@ class Restoration:
             raise UnknownMachineError(logged.machine, sorted(self.machines))
         _admit(machine, logged)
         record = recomputed(machine, logged)
-        stage = machine.stage(record.state)
-        if isinstance(stage, Active) or stage.shares(record.data) != NOTHING:
+        now = as_read(machine, record)
+        stage = machine.stage(now.state)
+        if isinstance(stage, Active) or stage.shares(now.data) != NOTHING:
             raise RestoreRefusedError(
                 logged.id, f"it is {record.state}; a record at work cannot be"
             )
-        if stage.waits_for_person(record.data) or machine.bookkeeping.bounds:
+        if stage.waits_for_person(now.data) or machine.bookkeeping.bounds:
             raise RestoreRefusedError(logged.id, f"a {machine.name} in this state cannot be")
         lock, counted = self._lock(logged.id), sums(logged.lines)
-        in_data = machine.counters(record.data)
+        in_data = machine.counters(now.data)
         if wrong := {name: n for name, n in in_data.items() if counted.get(name, 0) != n}:
             raise RestoreRefusedError(logged.id, f"its log does not add up to {wrong}")
         status = self._restores.restore(

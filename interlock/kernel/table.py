@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any, TypedDict, Unpack
 
 from pydantic import BaseModel
 
+from interlock.kernel.choice_words import SuggestedAnswer, Words, unsaid, unsuggested
 from interlock.kernel.effect import AWAITING, Effect, Kind
 from interlock.kernel.errors import UnknownActorError
+from interlock.kernel.meaning import Meaning
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason, moved, sentence
 from interlock.kernel.timer import Timer, TimerDue
@@ -105,6 +107,8 @@ class Stage:
     counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
     slot: HeldSlot | None = None
     outlook: Callable[[Data], str] = nothing  # tells people what follows by itself, or ''
+    shown: str = ""  # what people call it; '' is its name, with blanks
+    meaning: Meaning | None = None  # where the rest of the table does not tell it
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -173,6 +177,8 @@ class Waiting(Stage):
     inspect: Callable[[Data], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
+    words: Callable[[Data], Words] = unsaid  # what its choices say to people
+    suggests: Callable[[Data], Iterable[SuggestedAnswer]] = unsuggested  # for one click
     # By trigger, what its answer is on this card: the model of the answer, where the card takes
     # less than the trigger's payload; whether it is offered, where it is not always; and the only
     # values that a field may have, where they depend on the record.
@@ -286,6 +292,11 @@ class Transition:
     # effect that would fire it; None where the data do not decide that.
     follows: Callable[[Data], Data | None] | None = None
 
+    @property
+    def cell(self) -> str:
+        """The state and the trigger to which the row belongs, for people."""
+        return f"{self.source}/{self.trigger}"
+
     def said(self, says: Mapping[str, str], payload: Data, left_over: str) -> str:
         """Return why it moved a record, and what an end leaves undone.
 
@@ -338,9 +349,7 @@ class RowFields(TypedDict, total=False):
 
 
 def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:
-    """Return the rows of one state, or of several states: each row once for each state.
-
-    A table is written state by state:
+    """Return the rows of one state, or of several: each row once for each state.
 
     *rows(State.OPEN,
         move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PERSON), update=claimed),

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from interlock.systems import NAMES
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.system import CommandRow, Panel, SystemsError, load
 from interlock.workers.specs.module import names_in
@@ -23,11 +24,11 @@ from interlock.workers.systems import command_rows
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 CONSOLE, SUPERVISION = "interlock.workers.console.cli", "interlock.workers.supervision.cli"
 ACCESS, MCP = "interlock.workers.access.cli", "interlock.workers.mcp.cli"
+CARDS, TRIGGERS = "interlock.workers.ops.cards_cli", "interlock.workers.ops.trigger_cli"
 OF_OPERATORS = (
     CommandRow(
         "up", f"{OPS}:up", Panel.START, "Start store, workers, console and Flower, until Ctrl-C."
     ),
-    CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
     CommandRow(
         "serve",
         f"{CONSOLE}:serve",
@@ -36,6 +37,13 @@ OF_OPERATORS = (
     ),
     CommandRow(
         "console", f"{CONSOLE}:console", Panel.START, "Print a link that opens the console."
+    ),
+    CommandRow("docs", f"{CONSOLE}:docs", Panel.START, "Print where the documentation is."),
+    CommandRow(
+        "remove",
+        "interlock.workers.ops.remove_cli:remove",
+        Panel.OPERATE,
+        "Remove all files of a deployment.",
     ),
     CommandRow(
         "token",
@@ -52,7 +60,12 @@ OF_OPERATORS = (
     CommandRow("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
-    CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    CommandRow(
+        "explain",
+        f"{TRIGGERS}:explain",
+        Panel.LOOK,
+        "Show why a record waits and what would move it, or what one trigger would do.",
+    ),
     CommandRow(
         "rejected",
         "interlock.workers.ops.rejected_cli:app",
@@ -62,12 +75,26 @@ OF_OPERATORS = (
     CommandRow("metrics", f"{OPS}:metrics", Panel.OPERATE, "Print metrics, for Prometheus."),
     CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
-    CommandRow("fire", f"{OPS}:fire", Panel.OPERATE, "Fire a trigger at a record."),
+    CommandRow("fire", f"{TRIGGERS}:fire", Panel.OPERATE, "Fire a trigger at a record."),
     CommandRow("pause", f"{OPS}:pause", Panel.OPERATE, "Start no new effect on a record."),
     CommandRow("resume", f"{OPS}:resume", Panel.OPERATE, "Resume a paused record."),
-    CommandRow("retry", f"{OPS}:retry", Panel.OPERATE, "Try failed effects again now."),
+    CommandRow("retry", f"{TRIGGERS}:retry", Panel.OPERATE, "Try failed effects again now."),
+    CommandRow(
+        "plan",
+        "interlock.workers.ops.plan_cli:plan",
+        Panel.OPERATE,
+        "Show what changed tables mean for the records that there are.",
+    ),
+    CommandRow(
+        "apply",
+        "interlock.workers.ops.apply_cli:apply_tables",
+        Panel.OPERATE,
+        "Move records of older tables to those of this code.",
+    ),
     CommandRow("verify", f"{OPS}:verify", Panel.OPERATE, "Compare records with their logs."),
     CommandRow("report", f"{SUPERVISION}:report", Panel.AGENTS, "Report on the work of an agent."),
+    CommandRow("cards", f"{CARDS}:cards", Panel.DECIDE, "List the questions that wait."),
+    CommandRow("decide", f"{CARDS}:decide", Panel.DECIDE, "Answer a card."),
 )
 REPEATABLE = "TEXT"
 
@@ -100,26 +127,42 @@ def help_of(name: str) -> str:
     return " ".join(row.help for row in commands() if row.name == name)
 
 
+class DefaultGroup(TyperGroup):
+    """A group that has a command of its own name, which is meant where no other one is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name that command where the arguments begin with the name of none."""
+        known = {*self.commands, *ctx.help_option_names}
+        named = args[:1] and args[0] in known
+        return super().parse_args(ctx, args if named else [str(self.name), *args])
+
+
 @cache
 def loaded(name: str) -> Any:
     """Import a command, or the modules of a group, and return it."""
-    app = typer.Typer(help=help_of(name), no_args_is_help=True, add_completion=False)
-    for source in [load(row.source) for row in commands() if row.name == name]:
+    sources = [load(row.source) for row in commands() if row.name == name]
+    groups = [source for source in sources if isinstance(source, typer.Typer)]
+    kind = DefaultGroup if 0 < len(groups) < len(sources) else TyperGroup
+    app = typer.Typer(cls=kind, help=help_of(name), no_args_is_help=True, add_completion=False)
+    for source in sources:
         if isinstance(source, typer.Typer):
             app.add_typer(source)
         else:
             app.command(name)(source)
     command = get_command(app)
     command.name = name
-    name_types(command)
+    finish_help(command)
     return command
 
 
-def name_types(command: Any) -> None:
-    """Let the help of a repeatable option show what one value of it is, not a type of Python."""
+def finish_help(command: Any) -> None:
+    """Let the help show options below their headings, and what one value of a repeatable one is."""
     for inner in getattr(command, "commands", {}).values():
-        name_types(inner)
+        finish_help(inner)
+    panels = getattr(command.callback, "help_panels", {})
     for option in command.params:
+        if option.name in panels:
+            option.rich_help_panel = panels[option.name]
         if getattr(option, "multiple", False) and option.metavar is None:
             option.metavar = REPEATABLE
 
@@ -151,7 +194,8 @@ def main() -> None:
     try:
         # Only these settings are read here: the help does without the others.
         root = Path(os.environ.get("INTERLOCK_CAPABILITIES_ROOT", ""))
-        add_systems(names_in(os.environ.get("INTERLOCK_SYSTEMS", "")), root)
+        named = names_in(os.environ.get("INTERLOCK_SYSTEMS", ""))
+        add_systems(named or NAMES, root)
         run()
     except SystemsError as refusal:
         if "--json" in sys.argv:

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import (
+    CallError,
     IllegalTransitionError,
-    InvalidPayloadError,
     UnknownMachineError,
     UnknownRecordError,
 )
@@ -22,31 +22,36 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.payload import fields_of
-from interlock.kernel.record import RETRY, Record
+from interlock.kernel.record import PRIORITY_DEFAULT, Record
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.counts import RecordCounts, count_records
-from interlock.kernel.store.listings import ListedRecord, Page
+from interlock.kernel.store.listings import Filter, ListedRecord, Page
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
+from interlock.workers.engine.answer_schema import ACTION_FIELDS
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
-from interlock.workers.engine.card import ACTION_FIELDS, asks_person
-from interlock.workers.engine.card_answers import CardAnswers
+from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.card_calls import CardCalls
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
-from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.outlook import outlook_of
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
-from interlock.workers.engine.submission import Submitted, check_actor, op_id_of_call, submit_each
+from interlock.workers.engine.submission import (
+    Submitted,
+    check_actor,
+    check_submission,
+    op_id_of_call,
+    submit_each,
+)
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
 from interlock.workers.up_file import local_settings
 
 if TYPE_CHECKING:  # imported where it is loaded
-    from interlock.workers.gateways.capabilities.registry import Registry
+    pass
 
 
 D = TypeVar("D", bound=BaseModel)
@@ -65,17 +70,11 @@ class Client(CardCalls, WorkflowCalls):
         self.settings, self.actor = settings or local_settings(), actor
         self.machines: Mapping[str, Machine] = LISTED if machines is None else machines
         self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
-        self.run_refusal = ""  # why nobody may name a command to run by this client, or ''
         add_systems(self.settings.systems, self.settings.capabilities_root)
         every = MACHINES if machines is None else machines
         check_actor(actor, every)
         # Somebody waits for the answer of each call, and may repeat it.
         self.dispatch = Dispatch(self.settings, every, patient=False)
-
-    @property
-    def registry(self) -> Registry:
-        """The capabilities against which a person's edited action is checked."""
-        return self.dispatch.registry
 
     @overload
     def submit(
@@ -85,7 +84,7 @@ class Client(CardCalls, WorkflowCalls):
         *,
         id: str | None = None,
         machine: str,
-        priority: int = 5,
+        priority: int = PRIORITY_DEFAULT,
     ) -> Submitted: ...
     @overload
     def submit(
@@ -95,7 +94,7 @@ class Client(CardCalls, WorkflowCalls):
         /,
         *,
         id: str | None = None,
-        priority: int = 5,
+        priority: int = PRIORITY_DEFAULT,
     ) -> Submitted: ...
 
     def submit(
@@ -106,7 +105,7 @@ class Client(CardCalls, WorkflowCalls):
         *,
         id: str | None = None,  # noqa: A002 - a record's id is called id everywhere
         machine: str = "",
-        priority: int = 5,
+        priority: int = PRIORITY_DEFAULT,
     ) -> Submitted:
         """Create a record: of a machine from a payload, or of a workflow from its data.
 
@@ -120,7 +119,17 @@ class Client(CardCalls, WorkflowCalls):
         if machine not in self.machines:
             raise UnknownMachineError(machine, sorted(self.machines))
         new = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        return submit_record(self.dispatch, machine, new, payload, self.cause(), priority=priority)
+        check_submission(payload, new, priority)
+        self.dispatch.quota.admit([new])
+        fired = self.dispatch.lifecycle.create(
+            machine,
+            new,
+            payload,
+            self.cause(),
+            priority=priority,
+            begins=not payload.get("hold"),
+        )
+        return Submitted(new, fired.replayed)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
@@ -152,7 +161,7 @@ class Client(CardCalls, WorkflowCalls):
         fields = fields_of(trigger, payload)
         if ACTION_FIELDS & fields.keys():
             fields = self.answers(self.show(record_id)).checked_action(trigger, fields)
-        fired = self.dispatch.fire(record_id, trigger, fields, call)
+        fired = self.dispatch.lifecycle.fire(record_id, trigger, fields, call)
         return fired.record or self.show(record_id)
 
     def fire_by_hand(
@@ -169,50 +178,9 @@ class Client(CardCalls, WorkflowCalls):
         fields = self.answers(self.show(record_id)).signed(trigger, payload or {}, self.actor)
         return self.fire(record_id, trigger, fields, op_id=op_id, reason=reason, version=version)
 
-    def decide(
-        self,
-        record_id: str,
-        choice: str,
-        answer: Mapping[str, Any] | None = None,
-        *,
-        proposal: str,
-        op_id: str | None = None,
-    ) -> Record:
-        """Answer a card. `proposal` is the one that you saw: a decision on an older one is refused.
-
-        `choice` is one of the card's affordances, or `redirect` if the state has that transition.
-        The card of effects that were given up has a proposal of its own: another card of the record
-        may offer `retry` as well.
-        """
-        if choice == "retry" and proposal.startswith(f"{record_id}{RETRY}"):
-            if answer:
-                raise InvalidPayloadError(choice, [f"takes no payload, got {sorted(answer)}"])
-            self.dispatch.flag("retry", record_id, self.call(op_id, ""), proposal=proposal)
-            return self.show(record_id)
-        record = self.show(record_id)
-        answers, state = self.answers(record), record.state
-        entered = answers.version(proposal)
-        if entered != record.entered:
-            # A call that repeats an earlier one is about the state in which its card was seen.
-            state = self._state_seen(record, entered) if self.was_made(record_id, op_id) else ""
-            if not state:
-                raise answers.stale(proposal)
-        trigger = answers.trigger(state, choice)
-        call = replace(self.call(op_id, ""), warrant=Warrant.person(entered))
-        payload = answers.payload(state, trigger, answer or {}, self.actor)
-        fired = self.dispatch.fire(record.id, trigger, payload, call)
-        return fired.record or self.show(record_id)
-
     def was_made(self, record_id: str, op_id: str | None) -> bool:
         """Return whether a call about a record was made before with this op-id."""
-        return bool(op_id and self.dispatch.op_outcome(record_id, op_id_of_call(op_id)))
-
-    def check_choice(self, record_id: str, choice: str) -> None:
-        """Raise CallError, with the choices that there are, if no open card takes this one."""
-        record = self.show(record_id)
-        names = [offer.name for one in self.open_cards.of([record]) for offer in one.affordances]
-        if choice not in names:
-            self.answers(record).trigger(record.state, choice, names)
+        return bool(op_id and self.dispatch.lifecycle.op_outcome(record_id, op_id_of_call(op_id)))
 
     def cancel(self, record_id: str, *, reason: str = "", op_id: str | None = None) -> Record:
         """End a record, or ask its running action to stop. The returned state says which it was."""
@@ -234,15 +202,15 @@ class Client(CardCalls, WorkflowCalls):
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start no new effect on a record until it is resumed. Running effects finish."""
-        return self.dispatch.flag("pause", record_id, self.call(None, reason)).status
+        return self.dispatch.lifecycle.flag("pause", record_id, self.call(None, reason)).status
 
     def resume(self, record_id: str, *, reason: str = "") -> str:
         """Resume a paused record."""
-        return self.dispatch.flag("resume", record_id, self.call(None, reason)).status
+        return self.dispatch.lifecycle.flag("resume", record_id, self.call(None, reason)).status
 
     def retry(self, record_id: str, *, reason: str = "") -> str:
         """Let the effects of a record that failed, or were given up, try again now."""
-        return self.dispatch.flag("retry", record_id, self.call(None, reason)).status
+        return self.dispatch.lifecycle.flag("retry", record_id, self.call(None, reason)).status
 
     def change(self, verb: BulkVerb, record_id: str, *, reason: str = "") -> str:
         """Do what a verb names to a record. Return what was done: for a cancel, the state."""
@@ -311,7 +279,7 @@ class Client(CardCalls, WorkflowCalls):
 
         With `parent`, `id_prefix` or `text` they come by name.
         """
-        found = record_filter(self.machines, by_state=True, **wanted)
+        found = self._filter(by_state=True, **wanted)
         return list(islice(self.dispatch.listings.rows(found, size=limit, newest=False), limit))
 
     def page(
@@ -329,7 +297,7 @@ class Client(CardCalls, WorkflowCalls):
         state, else by that of their creation: the newest first, or the oldest. With `parent`,
         `id_prefix` or `text` they come by name.
         """
-        found = record_filter(self.machines, by_state=by_state, **wanted)
+        found = self._filter(by_state=by_state, **wanted)
         return self.dispatch.listings.page(found, limit=limit, cursor=cursor, newest=newest)
 
     def counts(self, **wanted: Unpack[Wanted]) -> RecordCounts:
@@ -338,8 +306,13 @@ class Client(CardCalls, WorkflowCalls):
         By `machine`, `state`, `effect` and `since_ms` all are counted. With any other condition at
         most COUNT_MAX records are read: see `RecordCounts.more`.
         """
-        found = record_filter(self.machines, by_state=True, **wanted)
+        found = self._filter(by_state=True, **wanted)
         return count_records(self.dispatch.listings, found)
+
+    def _filter(self, *, by_state: bool, **wanted: Unpack[Wanted]) -> Filter:
+        """Return the filter of a list, also of records in states that our tables lack."""
+        others = self.dispatch.tables_elsewhere.states()
+        return record_filter(self.machines, by_state=by_state, others=others, **wanted)
 
     def now_ms(self) -> int:
         """Return the time of the store."""
@@ -375,17 +348,8 @@ class Client(CardCalls, WorkflowCalls):
         """
         return EventFeed(self.dispatch).follow(after, machines, self.machines)
 
-    def answers(self, record: Record) -> CardAnswers:
-        """Return what answers to the cards of a record mean."""
-        return CardAnswers(self._machine(record), record, lambda: self.registry, self.run_refusal)
-
     def _machine(self, record: Record) -> Machine:
         return self.dispatch.lifecycle.machine(record.machine)
-
-    def _state_seen(self, record: Record, entered: int) -> str:
-        """Return the state that was entered with this version, or ''."""
-        events = (line for line in self.history(record.id) if isinstance(line, Event))
-        return next((event.target for event in events if event.version == entered), "")
 
     def call(self, op_id: str | None, reason: str) -> Call:
         """Return a call of this client, with the op-id and reason of its caller."""
@@ -394,3 +358,13 @@ class Client(CardCalls, WorkflowCalls):
     def cause(self, reason: str = "") -> Cause:
         """Return what the log says of a call: who made it, and why."""
         return Cause(self.actor, reason, self.codes)
+
+
+def of_machine(record: Record, machine: str) -> Record:
+    """Return a record if it is of a machine. Raises CallError that says what it is instead."""
+    if record.machine != machine:
+        raise CallError(
+            f"{record.id} is a {record.machine}, not a {machine}: `interlock explain {record.id}`"
+            " names the commands that move it"
+        )
+    return record

@@ -20,9 +20,9 @@ from pydantic import (
     field_validator,
 )
 
-from interlock.kernel.machines.tasks.trust import Trust
 from interlock.kernel.payload import Word
 from interlock.kernel.scales import Tier
+from interlock.systems import NAMES
 
 PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
@@ -34,6 +34,8 @@ CLAIM_VARIABLES = (f"{PREFIX}KEY", f"{PREFIX}TOKEN")
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 API_PORT = 8470
+# A home of this name, or in a folder of this name, is in somebody's project.
+PROJECT_HOME = ".interlock"
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 SANDBOX_SETTINGS = ("sandbox_hidden", "sandbox_writable")
 # In these, agents keep how they were signed in, and tools keep what they downloaded.
@@ -123,7 +125,9 @@ class Settings(BaseModel):
     verify_s: Seconds = 120.0
     capabilities: str | None = None
     capabilities_root: Path = Path()  # their modules and relative files are there
-    systems: tuple[str, ...] = Field(default_factory=tuple)  # modules that add machines
+    systems: tuple[str, ...] = Field(
+        default_factory=lambda: NAMES
+    )  # those of Interlock, and modules that add machines
     # Variables that data of workflows may name as secrets; a * at the end stands for more.
     secrets: tuple[str, ...] = Field(default_factory=tuple)
 
@@ -133,8 +137,8 @@ class Settings(BaseModel):
     escalations: dict[str, tuple[Seconds, str]] = Field(default_factory=dict)
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
     webhooks: Path | None = None  # the file with the endpoints that are notified of cards and ends
-    home: Path = Path(".interlock")
-    worktrees: Path | None = None  # by default a folder below the user's XDG state folder
+    home: Path = Path(PROJECT_HOME)
+    worktrees: Path | None = None  # by default in the home, or in the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     # Variables that work inherits although they could lead it to another place.
     pass_variables: tuple[str, ...] = Field(default_factory=tuple)
@@ -144,7 +148,7 @@ class Settings(BaseModel):
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents at once on this computer
     disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
     # For a level of trust: after how many changed files of a task a person is asked.
-    files_by_trust: dict[Trust, int] = Field(default_factory=dict)
+    files_by_trust: dict[str, int] = Field(default_factory=dict)
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     sandbox: Literal["auto", "required", "off"] = "auto"  # of agents and other commands for work
     sandbox_writable: tuple[str, ...] = Field(default_factory=lambda: SANDBOX_WRITABLE)
@@ -247,12 +251,13 @@ class Settings(BaseModel):
     def worktree_folder(self) -> Path:
         """The folder of this home's worktrees and checkouts. Raises SettingsError.
 
-        It is in no project: a test runner or linter that looks for its configuration in the folders
-        above it would find that of the project. No two homes or prefixes share it.
+        It is in no project: an agent, test runner or linter that looks for its configuration in the
+        folders above it would find that of the project. No two homes or prefixes share it.
         """
-        key = f"{self.home.absolute()} {self.prefix}"
-        digest = sha256(os.fsencode(key)).hexdigest()[:12]
-        return (self.worktrees or _state_folder()).absolute() / digest
+        home = self.home.absolute()
+        digest = sha256(os.fsencode(f"{home} {self.prefix}")).hexdigest()[:12]
+        default = _state_folder if PROJECT_HOME in home.parts else lambda: home / "worktrees"
+        return (self.worktrees or default()).absolute() / digest
 
     @property
     def store(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fnmatch import translate
 
 # Of git's variables these are passed on: they say how git connects, where its settings are, and who
@@ -21,53 +21,62 @@ KEPT_OF_GIT = (
     *("GIT_CONFIG_SYSTEM", "GIT_CONFIG_VALUE_*", "GIT_PROTOCOL_FROM_USER", "GIT_PROXY_*"),
     *("GIT_SSH", "GIT_SSH_*", "GIT_SSL_*", "GIT_TERMINAL_PROMPT"),
 )
-# What is removed, and what it would do.
-REMOVED: Mapping[tuple[str, ...], str] = {
-    ("GIT_*",): (
-        "Git would use another repository, working tree, index or date. Git sets them for hooks "
-        "and for `git rebase --exec`; some people set them for a repository of their settings."
-    ),
-    ("BASH_ENV",): "Each bash would run this file first.",
-    ("CDPATH",): "`cd lib` would go to a folder of that name elsewhere.",
-    ("PWD", "OLDPWD"): "Programs would take the folder of the shell for that of the work.",
-    (
-        *("MAKEFLAGS", "GNUMAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKEFILES"),
+# What is removed, below what it would do.
+REMOVED = (
+    # Git would use another repository, working tree, index or date. Git sets them for hooks and
+    # for `git rebase --exec`; some people set them for a repository of their settings.
+    "GIT_*",
+    # Each bash would run this file first.
+    "BASH_ENV",
+    # `cd lib` would go to a folder of that name elsewhere.
+    "CDPATH",
+    # Programs would take the folder of the shell for that of the work.
+    *("PWD", "OLDPWD"),
+    # make would take the options and variables of the make that ran `make up`.
+    *(
+        "MAKEFLAGS",
+        "GNUMAKEFLAGS",
+        "MFLAGS",
+        "MAKEOVERRIDES",
+        "MAKELEVEL",
+        "MAKEFILES",
         "CARGO_MAKEFLAGS",
-    ): "make would take the options and variables of the make that ran `make up`.",
-    ("DESTDIR",): "`make install` would write there.",
-    ("PYTHONPATH", "PYTHONHOME"): (
-        "Python would import another checkout's modules, so that tests check other code."
     ),
-    ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"): "pip would install there.",
-    ("UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR*", "PIPENV_PIPFILE"): (
-        "uv and pipenv would work for another project, or all worktrees on one environment."
-    ),
-    ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"): "pytest would run other tests, or with other modules.",
-    ("COVERAGE_FILE", "COVERAGE_PROCESS_START"): "coverage would write there.",
-    ("NODE_PATH",): "Node would load another checkout's modules.",
-    ("INIT_CWD", "npm_config_local_prefix", "npm_lifecycle_*", "npm_package_*"): (
-        "npm would work on the package whose script ran `interlock up`."
-    ),
-    ("BUNDLE_GEMFILE", "BUNDLE_BIN_PATH", "BUNDLER_*", "RUBYLIB", "RUBYOPT"): (
-        "Ruby would load the gems of the project in which `bundle exec` ran `interlock up`."
-    ),
-    ("CLASSPATH",): "Java would load another checkout's classes.",
-    ("MAVEN_BASEDIR", "MAVEN_PROJECTBASEDIR"): "Maven would build another project.",
-    ("GOWORK",): "Go would take the modules of another workspace.",
-    ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"): (
-        "All worktrees would build into one folder, and one would run what another has built."
-    ),
-    ("CARGO_MANIFEST_*", "CARGO_PKG_*", "OUT_DIR"): (
-        "Programs would take the package that `cargo run` was started for for their own."
-    ),
-    ("BUILD_WORKSPACE_DIRECTORY", "BUILD_WORKING_DIRECTORY"): (
-        "Tools that `bazel run` starts would write into another workspace."
-    ),
-    ("COMPOSE_FILE", "COMPOSE_PROJECT_NAME", "COMPOSE_ENV_FILES"): (
-        "`docker compose` would start, or remove, the containers of another project."
-    ),
-    ("TF_DATA_DIR", "TF_WORKSPACE"): "Terraform would use another state.",
-}
+    # `make install` would write there.
+    "DESTDIR",
+    # Python would import another checkout's modules, so that tests check other code.
+    *("PYTHONPATH", "PYTHONHOME"),
+    # pip would install there.
+    *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"),
+    # uv and pipenv would work for another project, or all worktrees on one environment.
+    *("UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR*", "PIPENV_PIPFILE"),
+    # pytest would run other tests, or with other modules.
+    *("PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
+    # coverage would write there.
+    *("COVERAGE_FILE", "COVERAGE_PROCESS_START"),
+    # Node would load another checkout's modules.
+    "NODE_PATH",
+    # npm would work on the package whose script ran `interlock up`.
+    *("INIT_CWD", "npm_config_local_prefix", "npm_lifecycle_*", "npm_package_*"),
+    # Ruby would load the gems of the project in which `bundle exec` ran `interlock up`.
+    *("BUNDLE_GEMFILE", "BUNDLE_BIN_PATH", "BUNDLER_*", "RUBYLIB", "RUBYOPT"),
+    # Java would load another checkout's classes.
+    "CLASSPATH",
+    # Maven would build another project.
+    *("MAVEN_BASEDIR", "MAVEN_PROJECTBASEDIR"),
+    # Go would take the modules of another workspace.
+    "GOWORK",
+    # All worktrees would build into one folder, and one would run what another has built.
+    *("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"),
+    # Programs would take the package that `cargo run` was started for for their own.
+    *("CARGO_MANIFEST_*", "CARGO_PKG_*", "OUT_DIR"),
+    # Tools that `bazel run` starts would write into another workspace.
+    *("BUILD_WORKSPACE_DIRECTORY", "BUILD_WORKING_DIRECTORY"),
+    # `docker compose` would start, or remove, the containers of another project.
+    *("COMPOSE_FILE", "COMPOSE_PROJECT_NAME", "COMPOSE_ENV_FILES"),
+    # Terraform would use another state.
+    *("TF_DATA_DIR", "TF_WORKSPACE"),
+)
 # Interlock's own programs need these to find Interlock where it is not installed.
 PYTHON_VARIABLES = ("PYTHONHOME", "PYTHONPATH")
 PASSED = "INTERLOCK_PASS_VARIABLES"
@@ -78,7 +87,7 @@ def _pattern(names: Collection[str]) -> re.Pattern[str]:
 
 
 _KEPT = _pattern(KEPT_OF_GIT)
-_REMOVED = _pattern([name for names in REMOVED for name in names])
+_REMOVED = _pattern(REMOVED)
 
 
 def redirects(name: str) -> bool:
@@ -114,15 +123,6 @@ def remove_redirects() -> None:
 def python_variables() -> dict[str, str]:
     """Return the variables with which a program of Interlock finds Interlock."""
     return {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
-
-
-def removed_table() -> str:
-    """Return the table of what is removed, for the page of the settings."""
-    rows = [
-        f"| {', '.join(f'`{name}`' for name in names)} | {effect} |"
-        for names, effect in REMOVED.items()
-    ]
-    return "\n".join(["| removed | what it would do |", "|---|---|", *rows])
 
 
 def _passed() -> set[str]:

@@ -18,15 +18,22 @@ from typing import Any
 from celery import Celery
 from celery.app.task import Context, Task
 from celery.exceptions import Reject
+from celery.signals import worker_init, worker_shutting_down
 from kombu.exceptions import OperationalError
 
-from interlock.kernel.errors import CallError, HeldError, KernelError, NewerSchemaError
+from interlock.kernel.errors import (
+    AnotherVersionError,
+    CallError,
+    HeldError,
+    KernelError,
+)
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
+from interlock.workers.engine.presence import Presence
 from interlock.workers.engine.submission import EarlyError
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced_message
@@ -57,6 +64,16 @@ def assemble(settings: Settings) -> Celery:
     celery_app.dispatch = client.dispatch
     celery_app.answer_rejected = partial(_answer_rejected, celery_app, client)
     check_accepted(settings)
+    presence = Presence(client.dispatch)
+
+    @worker_init.connect(weak=False)
+    def check(**_: object) -> None:
+        presence.begin_anyway("intake", f"intake@{settings.host}")
+
+    @worker_shutting_down.connect(weak=False)
+    def shut_down(**_: object) -> None:
+        presence.end()
+
     for verb in verbs():
         _register(celery_app, client, verb)
     write_liveness_file(celery_app, settings.alive)
@@ -80,7 +97,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except (HeldError, EarlyError, NewerSchemaError) as refusal:
+        except (HeldError, EarlyError, AnotherVersionError) as refusal:
             raise _later(self, client.settings, refusal) from refusal
         return one_line(answer)
 

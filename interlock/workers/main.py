@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from celery import Celery
-from celery.signals import worker_init, worker_shutting_down
+from celery.signals import beat_init, worker_init, worker_shutting_down
 
 from interlock.kernel.blame import blamed
 from interlock.kernel.errors import KernelError
@@ -16,6 +16,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
+from interlock.workers.engine.presence import WORKER, Presence
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
@@ -45,7 +46,7 @@ def assemble(settings: Settings) -> Celery:
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
-    announcer = Announcer(lambda: dispatch.hosts, settings.host)
+    announcer, presence = Announcer(settings.host), Presence(dispatch)
     publisher = publishing_thread(dispatch, find_diff_source)
     celery_app.dispatch = dispatch
     check_families(MACHINES)
@@ -70,6 +71,7 @@ def assemble(settings: Settings) -> Celery:
                 resources.get(opener)
             announced = facts(resources)
             dispatch.wait_for_store()
+            presence.begin(WORKER, str(getattr(sender, "hostname", dispatch.holder)))
         # Celery would only log an error that a signal's receiver raises, and start the worker.
         except (KernelError, ValueError) as refusal:
             raise SystemExit(f"interlock: {refusal}") from refusal
@@ -78,7 +80,7 @@ def assemble(settings: Settings) -> Celery:
             why = f"interlock: this worker cannot start: {blamed(failure)}"
             raise SystemExit(why) from failure
         if settings.agents_max:
-            announcer.start(announced)
+            announcer.start(lambda: dispatch.hosts.announce(settings.host, announced))
             publisher.start()
             close_folder(settings.home.absolute())
             close_folder(settings.worktree_folder)
@@ -88,6 +90,11 @@ def assemble(settings: Settings) -> Celery:
         announcer.stop()
         publisher.stop()
         runner.shut_down()
+        presence.end()
+
+    @beat_init.connect(weak=False)
+    def check_beat(**_: object) -> None:
+        presence.begin_anyway("beat", f"beat@{settings.host}")
 
     return celery_app
 

@@ -19,6 +19,7 @@ from tenacity import (
 )
 
 from interlock.kernel.errors import (
+    AnotherVersionError,
     CallError,
     ConflictError,
     FencedError,
@@ -26,11 +27,10 @@ from interlock.kernel.errors import (
     HeldError,
     InvalidPayloadError,
     KernelError,
-    NewerSchemaError,
     StoreError,
     UnknownMachineError,
 )
-from interlock.kernel.machines import BY_SYSTEM, UNLISTED
+from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
 from interlock.kernel.store.rejected import RejectedMessage
@@ -39,6 +39,7 @@ from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
 from interlock.workers.engine.submission import (
     EarlyError,
+    Name,
     Request,
     check_actor,
     check_commands,
@@ -57,7 +58,6 @@ EARLY_READS_MAX = 12
 COMMANDS = "commands"  # in INTERLOCK_INTAKE_ACCEPTS: messages may name commands to run
 Verb = Callable[[Client, Mapping[str, Any]], dict[str, Any]]
 VERSION_MAX = 2**53
-Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
 
 
 class SubmitRequest(Request):
@@ -118,16 +118,16 @@ def receive(
     """Do what one message asks for; keep it as rejected if it can never be accepted.
 
     Returns the answer to its producer. Raises HeldError if another record is in the way of the
-    message, EarlyError if it depends on a record that may come, NewerSchemaError if a newer version
-    of Interlock has written the record that it is about. It is then to be read again;
+    message, EarlyError if it depends on a record that may come, AnotherVersionError if another
+    version of Interlock, or of a table, can accept it. It is then to be read again;
     `reads_before` says how often that has happened.
     """
     request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
     answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
         answer |= accept(client, verb, only_argument(args, kwargs))
-    except NewerSchemaError:
-        # A newer intake can accept it, once one runs.
+    except AnotherVersionError:
+        # Another intake can accept it, once one runs.
         raise
     except (CallError, FencedError) as refusal:
         if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
@@ -220,7 +220,7 @@ def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: st
         raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
     if taken := {"id", "actor"} & fields.keys():
         raise invalid("the message", *(f"{name}: leave it out" for name in sorted(taken)))
-    limited = client.machines.keys() != client.dispatch.machines.keys() - UNLISTED
+    limited = client.machines.keys() != client.dispatch.machines.keys() & LISTED.keys()
     about = {name: each for system in systems() for name, each in system.messages_about.items()}
     if limited and about.get(kind) not in client.machines:
         raise ForbiddenError(f"a token that is limited to other machines sends no message {kind!r}")
@@ -251,7 +251,7 @@ def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     creators = {machine: name for system in systems() for machine, name in system.submit.items()}
     if machine in creators:
         submitted = load(creators[machine])(client, fields["id"], payload, priority)
-    elif any(machine in names for names in BY_SYSTEM.values()):
+    elif MACHINES.is_ours(machine):
         known = ", ".join(sorted(creators))
         raise invalid("the request", f"machine: only Interlock creates a {machine}; use {known}")
     else:

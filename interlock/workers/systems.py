@@ -1,20 +1,16 @@
-"""The registry of systems, the only list of them. A new system of ours needs its line here."""
+"""What the systems of this process add: handlers, sweeps, commands, and what people are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.shortened import shortened
+from interlock.systems import NAMES
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.own_systems import added_systems, wrong
+from interlock.workers.engine.own_systems import added_systems, module_of, wrong
 from interlock.workers.engine.system import CommandRow, StarvedCount, System, SystemsError, load
-from interlock.workers.jobs.system import SYSTEM as JOBS
-from interlock.workers.loops.system import SYSTEM as LOOPS
-from interlock.workers.runs.system import SYSTEM as RUNS
-from interlock.workers.tasks.system import SYSTEM as TASKS
-from interlock.workers.threads.system import SYSTEM as THREADS
-from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.kernel.machine import Machine
@@ -31,15 +27,22 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
 
 VALUE_LENGTH_MAX = 300  # that is shown of one field
 
-SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS, WEBHOOKS)
-
 
 def systems() -> tuple[System, ...]:
-    """Return every system: those of Interlock, then those that INTERLOCK_SYSTEMS names.
+    """Return the systems that INTERLOCK_SYSTEMS names, which are all of Interlock's by default.
 
-    `add_systems` has added the latter when the process, or its client, read its settings.
+    `add_systems` has added them when the process, or its client, read its settings.
     """
-    return (*SYSTEMS, *added_systems().values())
+    return tuple(added_systems().values())
+
+
+def modules_of_ours() -> Iterator[str]:
+    """Yield the modules that workers need of the systems that come with Interlock."""
+    for name in NAMES:
+        system: System = load(f"{module_of(name)}:SYSTEM")
+        yield from (each for each in (system.effects, system.sweeps) if each)
+        for where in (*system.machines.values(), *system.resources):
+            yield where.partition(":")[0]
 
 
 def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
@@ -47,9 +50,10 @@ def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
 
     Raises SystemsError if a module that INTERLOCK_SYSTEMS names claims the name of another command.
     """
-    rows = [*of_operators, *(row for system in SYSTEMS for row in system.commands)]
+    rows = [*of_operators]
     for name, system in added_systems().items():
-        names = {row.name for row in rows}
+        # Groups of ours with the same name are shown as one.
+        names = set() if name in NAMES else {row.name for row in rows}
         if taken := sorted(names & {row.name for row in system.commands}):
             raise wrong(name, f"has a command called {taken[0]}, as another one is; rename it")
         rows += system.commands
@@ -74,13 +78,13 @@ def handlers() -> Mapping[str, Handler]:
     machine of that system owes it. Raises SystemsError.
     """
     # The command line lists its commands without tables.
-    from interlock.kernel.machines import BY_SYSTEM, MACHINES  # noqa: PLC0415
+    from interlock.kernel.machines import MACHINES  # noqa: PLC0415
 
     common: Mapping[str, Handler] = load(f"{BUILTIN.effects}:HANDLERS")
     found: dict[str, Handler] = {}
     for system in systems():
         shared: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS") if system.effects else {}
-        for machine in system.machines or BY_SYSTEM.get(system.name, ()):
+        for machine in system.machines:
             own = load(system.handlers[machine]) if machine in system.handlers else shared
             for effect in MACHINES[machine].effects:
                 task = f"{machine}.{effect}"
@@ -127,12 +131,39 @@ def evidence(client: Client, record: Record) -> list[Section]:
 
 
 def _own_fields(record: Record) -> dict[str, str] | None:
-    """Return the fields of a record that are shown, if its system is one that was added."""
-    own = next((each for each in added_systems().values() if record.machine in each.machines), None)
+    """Return the fields of a record that are shown, if its system does not come with Interlock."""
+    added = added_systems().items()
+    others = (each for name, each in added if name not in NAMES and record.machine in each.machines)
+    own = next(others, None)
     if own is None:
         return None
     set_ones = (name for name in own.shown if record.data.get(name) not in (None, "", [], {}))
     return {name: _value_text(record.data[name]) for name in set_ones}
+
+
+def told_fields(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the set fields of a record that say what was asked, and those of what came of it.
+
+    Of a system that INTERLOCK_SYSTEMS names, what was asked is all that it shows.
+    """
+    asked: Sequence[str] = ()
+    came: Sequence[str] = ()
+    for system in systems():
+        asked = asked or system.asked.get(record.machine, ())
+        came = came or system.came.get(record.machine, ())
+    found = _set_fields(record, asked) if asked else _own_fields(record) or {}
+    return found, _set_fields(record, came)
+
+
+def _set_fields(record: Record, paths: Iterable[str]) -> dict[str, Any]:
+    values = {path: _value_at(record.data, path) for path in paths}
+    return {path: value for path, value in values.items() if value not in (None, "", [], {})}
+
+
+def _value_at(data: Any, path: str) -> Any:
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data
 
 
 def _value_text(value: Any) -> str:
@@ -140,7 +171,7 @@ def _value_text(value: Any) -> str:
     from interlock.workers.text import visible_json  # noqa: PLC0415 - the help does without it
 
     text = " ".join((value if isinstance(value, str) else visible_json(value)).split())
-    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 1]}…"
+    return shortened(text, VALUE_LENGTH_MAX)
 
 
 def output_source(client: Client, record: Record, run: int | None = None) -> OutputSource | None:

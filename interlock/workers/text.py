@@ -5,66 +5,55 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any
 
-from interlock.kernel.amounts import MICRO, MONEY
+from interlock.kernel.shortened import ELLIPSIS, shortened
 from interlock.kernel.tags import BLANKS
 
 DETAIL_LENGTH_MAX = 500
-CENT = 0.01
+TENTHS_BELOW_S = 10
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
+# Units of time, each with its seconds, and the seconds from which on it is used.
+UNITS = (("d", 86_400, 2 * 86_400), ("h", 3_600, 2 * 3_600), ("min", 60, 2 * 60))
 # Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
 # and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# Python keeps a byte that is not UTF-8 as the half of a surrogate pair with this offset.
-_BYTES_FROM, _BYTES_TO = 0xDC80, 0xDCFF
 
 
-def dollars(micro: float) -> str:
-    """Return millionths of a dollar as dollars, with cents.
+def duration(ms: float) -> str:
+    """Return a length of time in one unit, cut to a whole number: "90 s", "45 min", "5 d".
 
-    Less than a cent has two significant digits. What is given back has a minus: -$0.50.
+    Below ten seconds it has two digits: "1.5 s". Less than nothing is nothing.
     """
-    amount = abs(micro) / MICRO
-    whole_cents = amount == 0 or amount >= CENT
-    shown = f"{amount:.2f}" if whole_cents else f"{Decimal(f'{amount:.1e}'):f}"
-    return f"-${shown}" if micro < 0 else f"${shown}"
+    seconds = max(ms, 0) / 1_000
+    for unit, size, least in UNITS:
+        if seconds >= least:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.2g} s" if 0 < seconds < TENTHS_BELOW_S else f"{seconds // 1:.0f} s"
 
 
-def amount_text(name: str, amount: int) -> str:
-    """Return an amount of what is counted by this name: "1,200 tokens", or money in dollars."""
-    return dollars(amount) if name == MONEY else f"{amount:,} {name}"
+def age(ms: float) -> str:
+    """Return a length of time that changes while one looks at it, without parts of a second."""
+    return duration(ms // 1_000 * 1_000)
 
 
-def share_text(name: str, part: int, whole: int) -> str:
-    """Return a part of an amount: "40 of 1,000 tokens", or "$0.04 of $1.00"."""
-    shown = dollars(part) if name == MONEY else f"{part:,}"
-    return f"{shown} of {amount_text(name, whole)}"
+def moment(at_ms: float) -> str:
+    """Return a time by its ms since 1970: "2026-01-31 23:59:59 UTC"."""
+    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(at_ms: float) -> str:
+    """Return the time of day of a moment to the millisecond, for lines below its date."""
+    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%H:%M:%S.%f}"[:-3]
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
     """Return any text as one line that fits into a log: no newline, no lone surrogate."""
-    line = " ".join(text[: 8 * length_max].split())
-    line = line.encode(errors="backslashreplace").decode()
-    return line if len(line) <= length_max else line[: length_max - 3] + "..."
-
-
-def storable(value: Any) -> Any:
-    r"""Return plain data in which every text can be stored: a byte that is no UTF-8 is \xe9.
-
-    Python has such bytes as halves of surrogate pairs, in the names of files for example.
-    """
-    match value:
-        case str():
-            return value if value.isascii() else _SURROGATE.sub(_escape_of_half, value)
-        case Mapping():
-            return {storable(name): storable(part) for name, part in value.items()}
-        case list() | tuple():
-            return [storable(part) for part in value]
-        case _:
-            return value
+    line = " ".join(text.split()).encode(errors="backslashreplace").decode()
+    return shortened(line, length_max)
 
 
 def cut_to_bytes(text: str, bytes_max: int, *, end: str) -> str:
@@ -112,12 +101,44 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
     return "".join(escape(letter) if _is_hidden(letter) else letter for letter in text)
 
 
-def _escape_of_half(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    is_byte = _BYTES_FROM <= code <= _BYTES_TO
-    return f"\\x{code - 0xDC00:02x}" if is_byte else f"\\u{code:04x}"
-
-
 def _is_hidden(letter: str) -> bool:
     hidden = unicodedata.category(letter) in HIDDEN_CATEGORIES or letter in BLANKS
     return hidden and letter != "\n"
+
+
+def is_said(text: str, texts: Sequence[str]) -> bool:
+    """Whether a text, or what was left of it when it was shortened, is part of one of the texts."""
+    said = ".*".join(re.escape(" ".join(part.split())) for part in text.split(ELLIPSIS))
+    return any(re.search(said, " ".join(other.split())) for other in texts)
+
+
+def value_words(value: Any, beside: Callable[[date], str] = lambda _: "") -> str:
+    """Return a value as people say it: a day with its weekday, and what is said `beside` it."""
+    match value:
+        case None | "" | [] | {}:
+            return "nothing"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return _moment_words(value, beside) or value
+        case int() | float():
+            return str(value)
+        case list() if all(isinstance(one, (str, int, float)) for one in value):
+            return ", ".join(value_words(one, beside) for one in value)
+    return visible_json(value)
+
+
+def _moment_words(text: str, beside: Callable[[date], str]) -> str:
+    """Return a date or a time in words, or '' for a text that is none."""
+    try:
+        if _DATE.fullmatch(text):
+            day, at = date.fromisoformat(text), ""
+        elif _TIME.fullmatch(text):
+            found = datetime.fromisoformat(text)
+            zone = found.strftime(" %Z") if found.tzinfo else ""
+            day, at = found.date(), f", {found:%H:%M}{zone}"
+        else:
+            return ""
+    except ValueError:
+        return ""
+    return f"{day:%A} {day.day} {day:%B %Y}{at}{beside(day)}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
+from interlock.kernel.owing import SLOT_KEY_MAX
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
-from interlock.workflow.concurrency_checks import check_concurrency
 from interlock.workflow.data import Data, as_json, item_type
 from interlock.workflow.hand_checks import check_by_hand
 from interlock.workflow.idle_checks import check_idle
@@ -38,6 +39,7 @@ from interlock.workflow.parts import (
     StepPart,
     WaitPart,
 )
+from interlock.workflow.past_checks import check_past
 from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import uses_once
 from interlock.workflow.trials import check_function, check_text
@@ -88,6 +90,7 @@ def check(flow: Declared) -> None:
     _changes(flow)
     check_by_hand(flow)
     flow.start = _start(flow)
+    check_past(flow)
     first = flow.states[flow.start]
     if isinstance(first, EachPart):
         raise first.place.error(f"{first.name} cannot begin: a step makes the list that it reads")
@@ -251,9 +254,10 @@ def _start(flow: Declared) -> str:
         return flow.start
     if not flow.states:
         raise flow.close.error(f"{flow.name} has no steps: write @{flow.name}.step")
-    entered = {target for name, after_it in ways_of(flow).items() for target in after_it - {name}}
+    live = {name: after for name, after in ways_of(flow).items() if name not in flow.past.retired}
+    entered = {target for name, after_it in live.items() for target in after_it - {name}}
     entered |= {flow.budget.over} if flow.budget else set()
-    first = [name for name in flow.states if name not in entered]
+    first = [name for name in flow.states if name not in entered and name not in flow.past.retired]
     if len(first) == 1:
         return first[0]
     if first:
@@ -265,7 +269,8 @@ def _start(flow: Declared) -> str:
 def _reach(flow: Declared) -> None:
     """Refuse states that nothing enters, and those from which no end can be reached."""
     ways = ways_of(flow)
-    reached = {flow.start, *filter(None, [flow.budget.over if flow.budget else ""])}
+    over = flow.budget.over if flow.budget else ""
+    reached = {flow.start, *flow.past.retired, *filter(None, [over])}
     while more := {target for name in reached for target in ways.get(name, ())} - reached:
         reached |= more
     for name, state in flow.states.items():
@@ -282,3 +287,34 @@ def _reach(flow: Declared) -> None:
             raise state.place.error(
                 f"no end can be reached from {name}: it would go round for ever"
             )
+
+
+def check_concurrency(flow: Declared, step: StepPart) -> None:
+    """Refuse a `concurrency` that is no number, and a `key` that gives no text.
+
+    Raises WorkflowError.
+    """
+    n, key = step.concurrency, step.key
+    if n is not None and (type(n) is not int or n < 1):
+        raise step.place.error(
+            f"concurrency={n!r}: give how many of {step.name} may be at work at one time, from 1 on"
+        )
+    if key is None:
+        return
+    if not callable(key):
+        raise step.place.error(
+            f"key={key!r} is no function: write one of the data, as in `lambda r: r.tenant`"
+        )
+    if n is None:
+        raise step.place.error(
+            f"{step.name} has a key= and no concurrency=: say how many may be at work for each key"
+        )
+    check_function(flow, step.place, f"key= of {step.name}", lambda data: _text(key(data)))
+
+
+def _text(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"it returns {key!r}, and a key is a text, as str(...) gives")
+    if len(key) > SLOT_KEY_MAX:
+        raise ValueError(f"it returns a text of {len(key)} characters; {SLOT_KEY_MAX} are allowed")
+    return key

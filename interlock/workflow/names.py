@@ -57,7 +57,7 @@ def families_of(flow: Declared) -> dict[str, EachPart]:
 def ends_of(flow: Declared) -> dict[str, bool]:
     """Return every end with whether it is a success: the author's, and those of every workflow."""
     ends = dict(flow.ends) | {CANCELLED: False}
-    if flow.expires or EXPIRED in set(targets(flow)):
+    if flow.expires or EXPIRED in {*targets(flow), *flow.past.retired}:
         ends[EXPIRED] = False
     return ends
 
@@ -119,6 +119,23 @@ def unclear_states(flow: Declared) -> list[str]:
     """Return the questions that are asked when nobody knows whether a step was done."""
     steps = (state for state in flow.states.values() if isinstance(state, StepPart))
     return [step.unclear for step in steps if step.unclear]
+
+
+def renamed_states(flow: Declared) -> dict[str, str]:
+    """Return the present name of each state that had another one, also of questions of steps."""
+    unclear = {
+        f"{old}_unclear": step.unclear
+        for old, new in flow.past.renamed.items()
+        if isinstance(step := flow.states.get(new), StepPart) and step.unclear
+    }
+    return unclear | dict(flow.past.renamed)
+
+
+def retired_states(flow: Declared) -> tuple[str, ...]:
+    """Return the states that nothing enters any more, also the questions of such steps."""
+    steps = (state for state in map(flow.states.get, flow.past.retired) if state)
+    unclear = [step.unclear for step in steps if isinstance(step, StepPart) and step.unclear]
+    return (*flow.past.retired, *unclear)
 
 
 def triggers_of_choices(flow: Declared) -> dict[tuple[str, str], str]:

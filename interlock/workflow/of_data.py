@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from interlock.kernel.amounts import amounts
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.question import title_in
-from interlock.kernel.table import Ask, Bounds
+from interlock.kernel.table import Ask, Bounds, RowFields
+from interlock.workers.text import moment
 from interlock.workflow.data import (
     JsonData,
     Merge,
@@ -86,6 +86,24 @@ class OfData:
         """Return the conditions of choices, by choice."""
         return {name: self._of(one, question.place) for name, one in question.offered.items()}
 
+    def while_offered(
+        self, choice: str, offered: Mapping[str, Callable[[JsonData], bool]]
+    ) -> RowFields:
+        """Return the guard of a choice that is not always offered.
+
+        A condition that raises hides no choice on the card, so it refuses none either.
+        """
+        if choice not in offered:
+            return {}
+
+        def is_offered(ask: Ask) -> bool:
+            try:
+                return offered[choice](ask.data)
+            except PlacedError:
+                return True
+
+        return {"guard": is_offered, "refusal": f"{choice} is not offered now"}
+
     def _of(self, function: Callable[[Any], T], place: SourceLine) -> Callable[[JsonData], T]:
         """Return a function of the record's data from one of the model. An error names the line."""
 
@@ -129,14 +147,13 @@ class OfData:
 
     def waits(self, wait: WaitPart) -> Callable[[JsonData], str]:
         """Return what says for which call a record waits, or until when."""
-        moment = self.moment(wait.until, wait.place) if wait.until else None
+        until = self.moment(wait.until, wait.place) if wait.until else None
         calls = [f"for the call {' or '.join(wait.calls)}"] if wait.calls else []
 
         def waits(data: JsonData) -> str:
             parts = [*calls]
-            if moment:
-                at = datetime.fromtimestamp(moment(data) / 1_000, UTC)
-                parts.append(f"until {at:%Y-%m-%d %H:%M:%S} UTC, when {wait.then} follows")
+            if until:
+                parts.append(f"until {moment(until(data))}, when {wait.then} follows")
             return f"It waits {', or '.join(parts)}." if parts else ""
 
         return waits

@@ -130,6 +130,20 @@ class NamedPart:
     place: SourceLine
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What records may be that an older version of the workflow has left.
+
+    `renamed` has the present name of a state or an end by its older one; nothing enters what is
+    `retired`; `migrations` make the data of each older `schema` those of the next one.
+    """
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    retired: tuple[str, ...] = ()
+    schema: int = 1
+    migrations: Mapping[int, Function] = field(default_factory=dict)
+
+
 State = StepPart | QuestionPart | WaitPart | EachPart
 
 
@@ -160,6 +174,7 @@ class Declared:
     title: str
     zone: str
     budget: Budget | None
+    past: Past
     states: dict[str, State] = field(default_factory=dict)
     calls: dict[str, CallPart] = field(default_factory=dict)
     cleanups: dict[str, Cleanup] = field(default_factory=dict)

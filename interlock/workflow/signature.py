@@ -178,6 +178,27 @@ def message_of(function: Function) -> Any:
     return found
 
 
+def check_migration(function: Any, place: SourceLine) -> None:
+    """Refuse what does not make the newer data of the older. Raises WorkflowError."""
+    name = getattr(function, "__name__", repr(function))
+    inner = inspect.unwrap(function) if callable(function) else None
+    if not isinstance(inner, FunctionType | MethodType):
+        raise place.error(f"migrate= has {function!r}: name a function from older data to newer")
+    if inspect.iscoroutinefunction(inner) or inspect.isgeneratorfunction(inner):
+        why = "is async or yields; older data are read by it at once"
+        raise place_of(function).error(f"{name} {why}")
+    needed = _needed(function)
+    if len(needed) != 1 or needed[0].kind is needed[0].KEYWORD_ONLY:
+        given = ", ".join(one.name for one in needed) or "nothing"
+        raise place_of(function).error(f"{name} takes {given}; migrate= is given the older data")
+
+
+def model_taken_by(function: Function) -> type[BaseModel] | None:
+    """Return the model that the first parameter of a function names, if it names one."""
+    wanted = _wanted(function, next(iter(_parameters(function).values())))
+    return wanted if wanted and issubclass(wanted, BaseModel) else None
+
+
 def check_variable(function: Function, workflow: object) -> None:
     """Refuse a step that takes the place of its workflow in the module. Raises WorkflowError."""
     if getattr(function, "__globals__", {}).get(function.__name__) is workflow:

@@ -47,6 +47,7 @@ from interlock.workflow.changing import (
 from interlock.workflow.data import Change, JsonData, checked
 from interlock.workflow.durations import DAY, HOUR, as_ms, delay_of, minutes
 from interlock.workflow.hand_rows import rows_by_hand
+from interlock.workflow.migrating import migration_of
 from interlock.workflow.names import (
     AGAIN,
     BEGIN,
@@ -63,6 +64,8 @@ from interlock.workflow.names import (
     after_end,
     all_in,
     one_lost,
+    renamed_states,
+    retired_states,
 )
 from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
 from interlock.workflow.result import results_of
@@ -106,8 +109,7 @@ class _Table(Ways):
 
     def machine(self) -> Machine:
         flow = self.flow
-        first = flow.states[flow.start]
-        for state in (first, *(each for each in flow.states.values() if each is not first)):
+        for state in sorted(flow.states.values(), key=lambda each: each.name != flow.start):
             self._stage(state)
         for end, is_success in self.closed.items():
             cleanup = cleanup_effect(end) if end in flow.cleanups else None
@@ -125,6 +127,7 @@ class _Table(Ways):
         used = {str(row.trigger) for row in self.rows}
         return Machine(
             name=flow.name,
+            model=flow.data,
             initial_data=lambda payload: checked(flow.data, flow.name, payload),
             title=self.of_data.title(),
             stages=tuple(self.stages),
@@ -135,6 +138,11 @@ class _Table(Ways):
             bookkeeping=Bookkeeping(bounds=self.of_data.bounds() if flow.budget else None),
             children=self._children(),
             close_trigger=CANCEL,
+            renamed=renamed_states(flow),
+            renamed_triggers={after(old): after(new) for old, new in flow.past.renamed.items()},
+            retired=retired_states(flow),
+            schema=flow.past.schema,
+            migrate=migration_of(flow),
         )
 
     # --- states ------------------------------------------------------------------------------
@@ -301,6 +309,7 @@ class _Table(Ways):
         )
         for choice, (trigger, target, model) in choices.items():
             fields: dict[str, Any] = {"names_proposal": True, "says": f"the answer was {choice}"}
+            fields |= self.of_data.while_offered(choice, offered)
             if model:
                 self.payloads[trigger] = model
             if model or question is None:
@@ -365,9 +374,8 @@ class _Table(Ways):
     def _each(self, each: EachPart) -> None:
         """Add the state in which a record waits for its children."""
         name = each.name
-        recheck = Timer("recheck", delay_of(DAY), effect=CASCADE)
-        timers = [recheck, *self._expiry(name)]
-        self.stages.append(Waiting(self.state[name], tuple(timers), countdown=name))
+        timers = (Timer("recheck", delay_of(DAY), effect=CASCADE), *self._expiry(name))
+        self.stages.append(Waiting(self.state[name], timers, countdown=name))
         self.payloads[all_in(name)] = Tally
         ended = f"all children of {name} have ended"
         self._add(name, self._into(all_in(name), name, each.then, by(CASCADE), says=ended))

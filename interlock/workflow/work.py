@@ -10,10 +10,8 @@ from difflib import get_close_matches
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from interlock.kernel.blame import PlacedError, blamed
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
+from interlock.kernel.families import is_success
 from interlock.kernel.store.saved_results import SavedResult
-from interlock.kernel.table import Terminal
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
@@ -27,12 +25,6 @@ from interlock.workflow.place import here
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 M = TypeVar("M", bound=Data)
-
-
-def is_success(machine: Machine, record: Record) -> bool:
-    """Whether a record has ended well."""
-    stage = machine.stage(record.state)
-    return isinstance(stage, Terminal) and stage.is_success
 
 
 class AsyncStepError(TypeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar, cast, overload
 
@@ -33,6 +33,7 @@ from interlock.workflow.parts import (
     EachPart,
     StepPart,
 )
+from interlock.workflow.past_checks import Migrate, past_of
 from interlock.workflow.place import here, place_of
 from interlock.workflow.signature import (
     check_awaits,
@@ -63,6 +64,11 @@ class Workflow(WaitingStates[D], ByHand[D]):
     with fields of the data in braces; `zone` is the time zone of times without an offset; `budget`
     is what a record and its children may use.
 
+    Records that an older version of this definition has left go on: `renamed` has the new name of
+    a state by its old one, `retired` names states that nothing enters any more, and `migrate` makes
+    the data of an older `schema` (1, 2, ...) those of the next. It is a function from the older
+    data (a dict, or a model that it names) to the newer, or such functions by the older schema.
+
     `ends` closes the definition and checks it. What is wrong raises WorkflowError.
     """
 
@@ -76,10 +82,15 @@ class Workflow(WaitingStates[D], ByHand[D]):
         title: str = "",
         zone: str = "UTC",
         budget: Budget | None = None,
+        renamed: Mapping[str, str] | None = None,
+        retired: Sequence[str] = (),
+        schema: int = 1,
+        migrate: Migrate[D] | None = None,
     ) -> None:
         place = here()
         check_name(place, "workflow", name)
         check_model(place, data, name.title().replace("_", ""))
+        past = past_of(place, data, renamed, retired, schema, migrate)
         super().__init__(
             data,
             Declared(
@@ -91,6 +102,7 @@ class Workflow(WaitingStates[D], ByHand[D]):
                 title=title,
                 zone=zone,
                 budget=budget,
+                past=past,
             ),
         )
 

@@ -24,12 +24,12 @@ from typer.testing import CliRunner
 
 from interlock.kernel.event import Note
 from interlock.kernel.machines import MACHINES
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.threads.canary import canaries
 from interlock.workers import cli
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.threads.canary import canaries
 from tests.deploy.services import (
     COMPOSE,
     DEPLOY,
@@ -162,7 +162,7 @@ def a_plain_message_of_a_sender_becomes_a_thread(deployed: ComposeServices) -> N
 
 def a_card_is_shown_to_the_producer_and_decided(deployed: ComposeServices) -> None:
     client = deployed.client("producer")
-    client.submit(thread("jot", policy="hands_off"), machine="thread", id="asks")
+    client.submit(thread("jot", policy="ask_every_step"), machine="thread", id="asks")
 
     card = client.cards()[0] if client.wait("asks", timeout_s=READY_S) else None
     assert card is not None

@@ -86,7 +86,7 @@ def running_up(folder: Path, *words: str, **variables: str) -> Iterator[Up]:
         text = printed + notices.read_text()
         yield Up(folder, environment, process.pid, json.loads(printed), text)
     finally:
-        for file in (folder / "state").rglob("file"):
+        for file in folder.rglob("worktrees/**/file"):
             file.with_name("may_end").touch()
         process.send_signal(signal.SIGINT)
         process.wait(LIMIT_S)

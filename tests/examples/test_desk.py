@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from icalendar import Calendar
 
-from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, parse
 from interlock.kernel.scales import Level
+from interlock.systems.threads.machines.autonomy import COMPOSITIONS, parse
+from interlock.systems.threads.requests import read_request, request_files
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.gateways.sources import CleanedUp, load_sources
-from interlock.workers.threads.requests import read_request, request_files
 
 ROOT = Path(__file__).parents[2]
 INBOX = ROOT / "examples" / "inbox"

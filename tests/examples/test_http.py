@@ -15,9 +15,9 @@ import pytest
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.threads.threads import client_of
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import client_of
 
 HTTP = Path(__file__).parents[2] / "examples" / "http"
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.machines.jobs.graph.table import GRAPH
-from interlock.kernel.machines.jobs.job.table import JOB
-from interlock.kernel.machines.loops.loop.table import LOOP
-from interlock.kernel.machines.runs.codon.table import CODON
-from interlock.kernel.machines.runs.run.table import RUN
-from interlock.kernel.machines.runs.workspace.table import WORKSPACE
-from interlock.kernel.machines.tasks.agent.table import AGENT
-from interlock.kernel.machines.tasks.identity.table import IDENTITY
-from interlock.kernel.machines.tasks.task.changes import initial_data as new_task
-from interlock.kernel.machines.tasks.turn.table import TURN
-from interlock.kernel.machines.threads.thread.changes import initial_data
-from interlock.kernel.machines.webhooks.delivery.table import DELIVERY
+from interlock.systems.jobs.machines.graph.table import GRAPH
+from interlock.systems.jobs.machines.job.table import JOB
+from interlock.systems.loops.machines.loop.table import LOOP
+from interlock.systems.runs.machines.codon.table import CODON
+from interlock.systems.runs.machines.run.table import RUN
+from interlock.systems.runs.machines.workspace.table import WORKSPACE
+from interlock.systems.tasks.machines.agent.table import AGENT
+from interlock.systems.tasks.machines.identity.table import IDENTITY
+from interlock.systems.tasks.machines.task.changes import initial_data as new_task
+from interlock.systems.tasks.machines.turn.table import TURN
+from interlock.systems.threads.machines.thread.changes import initial_data
+from interlock.systems.webhooks.machines.delivery.table import DELIVERY
 
 Data = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ def threads() -> tuple[Data, ...]:
         failed,
         *(
             {**thread(policy), "target": target, "proposals": proposals, "relationship": together}
-            for policy in ("end_to_end", "hands_off")
+            for policy in ("end_to_end", "ask_every_step")
             for target in ("intent", "context", "action")
             for proposals in ({"action": ready}, {"action": reviewed})
             for together in ("decompose", "singular")

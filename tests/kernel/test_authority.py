@@ -9,14 +9,15 @@ import redis
 
 from interlock.kernel.errors import GuardRefusedError
 from interlock.kernel.event import Cause
-from interlock.kernel.lifecycle import Fired, Lifecycle
+from interlock.kernel.fired import Fired
+from interlock.kernel.lifecycle import Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED, MACHINES
-from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store.commands import Call, Limits, Warrant
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.redis import Store
+from interlock.systems.tasks.machines.turn.table import TURN
 
 PERSONAL = {"producer", "person", "cascade"}
 Fire = Callable[..., object]
@@ -24,7 +25,9 @@ Fire = Callable[..., object]
 
 @pytest.fixture
 def lifecycle(client: redis.Redis, prefix: str) -> Lifecycle:
-    return Lifecycle(Store(client, Keys(prefix), Limits()), MACHINES, lambda _: None)
+    return Lifecycle(
+        Store(client, Keys(prefix), Limits()), MACHINES, lambda _: None, lambda _: None
+    )
 
 
 def thread(lifecycle: Lifecycle) -> Record:
@@ -59,7 +62,8 @@ def test_an_outcome_without_a_token_is_refused(lifecycle: Lifecycle, trigger: st
 
 
 def test_a_forged_end_of_the_last_child_is_refused(lifecycle: Lifecycle) -> None:
-    record = Record(RecordId("p"), "thread", "monitoring", Version(3), {"relationship": "group"})
+    data, schema = {"relationship": "group"}, MACHINES["thread"].schema
+    record = Record(RecordId("p"), "thread", "monitoring", Version(3), data, schema=schema)
 
     # The effect that carries it is the cascade; a producer has no such token.
     with pytest.raises(GuardRefusedError, match="cascade may fire it"):
@@ -71,7 +75,10 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
         **thread(lifecycle).data,
         "proposals": {"action": {"id": "a", "payload": {"kind": "standard", "capability": "x"}}},
     }
-    record = Record(RecordId("one"), "thread", "awaiting_confirmation", Version(2), data)
+    schema = MACHINES["thread"].schema
+    record = Record(
+        RecordId("one"), "thread", "awaiting_confirmation", Version(2), data, schema=schema
+    )
 
     with pytest.raises(GuardRefusedError, match="must say what was seen"):
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
@@ -122,7 +129,9 @@ def test_only_a_person_approves_a_job_that_wants_a_sign_off(lifecycle: Lifecycle
 def test_a_component_fires_without_a_lease_where_a_row_names_it(
     client: redis.Redis, prefix: str
 ) -> None:
-    lifecycle = Lifecycle(Store(client, Keys(prefix), Limits()), {"turn": TURN}, lambda _: None)
+    lifecycle = Lifecycle(
+        Store(client, Keys(prefix), Limits()), {"turn": TURN}, lambda _: None, lambda _: None
+    )
     lifecycle.create("turn", "b/t~1", {"task": "b/t", "number": 1}, Cause("assignment"))
 
     def as_party(name: str, trigger: str) -> Fired:

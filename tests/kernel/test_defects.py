@@ -15,7 +15,6 @@ from interlock.kernel.errors import (
     UnknownActorError,
 )
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.threads.thread.changes import child_payload
 from interlock.kernel.payload import CardAnswer, Shape
 from interlock.kernel.table import (
     Mode,
@@ -27,6 +26,7 @@ from interlock.kernel.table import (
 )
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children, Prerequisites
+from interlock.systems.threads.machines.thread.changes import child_payload
 from tests.kernel.store.tables import LIFE, NOTIFY, POLISH, ROWS, STAGES, STALL, WORK, S, T
 
 

@@ -45,7 +45,7 @@ REASONS: Mapping[tuple[str, str, str], tuple[str | None, str | None]] = {
     for machine, trigger, target, by_component, by_hand in golden("row_reasons")
 }
 COMPONENTS = {effect for machine in MACHINES.values() for effect in machine.effects}
-COMPONENTS |= {"orphans", "stalls"}
+COMPONENTS |= {"orphans", "stalls", "move"}
 
 
 def source_of(machine: str, trigger: str, target: str, actor: str) -> str:

@@ -37,7 +37,7 @@ from interlock.kernel.timer import Timer
 from tests.kernel.samples import SAMPLES
 from tests.kernel.store.tables import LIFE, ROWS, S, T
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+SYSTEMS = Path(__file__).parents[1] / "systems"
 EVERY = sorted(LISTED)  # the other machine, that of canaries, has the table of threads
 ROW_OF = tuple[str, str, str]
 # A row, and the data of the record before it and after it.
@@ -50,7 +50,8 @@ def row_of(row: Transition) -> ROW_OF:
 
 
 def golden(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    [path] = SYSTEMS.glob(f"*/golden/{name}.json")
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 
 
@@ -288,7 +289,7 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
 
 KERNEL = Path(__file__).parents[2] / "interlock" / "kernel"
 SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
-FIELDS = {"abort"}  # also a field of payloads
+FIELDS = {"abort", "cleanup"}  # also fields of payloads and of outlines
 
 
 @pytest.mark.parametrize("path", sorted(KERNEL.glob("*.py")), ids=lambda path: path.name)

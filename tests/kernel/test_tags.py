@@ -8,11 +8,11 @@ import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.jobs.job.table import JOB
-from interlock.kernel.machines.loops.loop.table import LOOP
-from interlock.kernel.machines.tasks.task.table import TASK
-from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.tags import as_tags
+from interlock.systems.jobs.machines.job.table import JOB
+from interlock.systems.loops.machines.loop.table import LOOP
+from interlock.systems.tasks.machines.task.table import TASK
+from interlock.systems.threads.machines.thread.table import THREAD
 
 ADVICE = "is no tag: write one word of up to 40 visible characters, without a comma"
 NEW: tuple[tuple[Machine, dict[str, Any]], ...] = (

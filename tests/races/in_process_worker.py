@@ -15,12 +15,12 @@ from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS, Entry, Record
 from interlock.kernel.store import leases, redis, saved_results, scripts, slots, subscriptions
+from interlock.systems.jobs.client import Graphs
 from interlock.workers.client import Client
 from interlock.workers.engine.isolation import Isolation, Performed
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
-from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.verify import verify_all
 from interlock.workers.systems import handlers
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
@@ -56,12 +56,12 @@ class Calls:
         finally:
             self.maximum = -1
 
-    def _call(self, client: Any, name: str, keys: list[str], args: list[Any]) -> Any:
+    def _call(self, client: Any, name: str, keys: Any, plan: Any) -> Any:
         if self.maximum < 0 or get_ident() != self.thread:
-            return scripts.call(client, name, keys, args)
+            return scripts.call(client, name, keys, plan)
         if self.maximum <= self.made:
             raise LostError
-        answer = scripts.call(client, name, keys, args)
+        answer = scripts.call(client, name, keys, plan)
         self.made += 1
         if self.made == self.maximum:
             raise LostError

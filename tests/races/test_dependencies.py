@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from interlock.kernel.machines.jobs.effects import SCHEDULING
+from interlock.systems.jobs.machines.effects import SCHEDULING
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Calls, InProcessWorker, LostError
@@ -108,7 +108,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_recounted_cou
             worker.perform(waits, "subscription")
 
         def looks(waits: str = waits) -> None:
-            worker.dispatch.wake(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
+            worker.dispatch.lifecycle.wake(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
             worker.perform(waits, "scheduling")
 
         race(ends, resumes, looks)

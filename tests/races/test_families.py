@@ -15,13 +15,12 @@ from uuid import uuid4
 import pytest
 
 from interlock.kernel.event import Cause
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import Call
-from interlock.workers.engine import own_systems
 from interlock.workers.engine.system import System
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.kernel.store.machines_families import ORDER, PART
+from tests.known_systems import know_machines, know_only_ours
 from tests.races.in_process_worker import Calls, InProcessWorker, LostError
 
 TABLES = "tests.kernel.store.machines_families"
@@ -35,8 +34,8 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process know the machines of orders and of parts."""
     machines = {"order": f"{TABLES}:ORDER", "part": f"{TABLES}:PART"}
     system = System("orders", "tests.races.making", machines=machines)
-    monkeypatch.setattr(own_systems, "_ADDED", {"orders": system})
-    monkeypatch.setattr(MACHINES, "_added", {"order": lambda: ORDER, "part": lambda: PART})
+    know_only_ours(monkeypatch, orders=system)
+    know_machines(monkeypatch, order=lambda: ORDER, part=lambda: PART)
 
 
 @pytest.fixture
@@ -53,12 +52,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 def split(worker: InProcessWorker, order: str, *parts: str, strict: bool = False) -> None:
     payload = {"name": "chair", "parts": [*parts], "strict": strict}
-    worker.dispatch.create("order", order, payload, Call(Cause("ann")))
+    worker.dispatch.lifecycle.create("order", order, payload, Cause("ann"))
     fire(worker, order, "split")
 
 
 def fire(worker: InProcessWorker, order: str, trigger: str, **payload: object) -> None:
-    worker.dispatch.fire(order, trigger, payload, Call(Cause("ann"), uuid4().hex))
+    worker.dispatch.lifecycle.fire(order, trigger, payload, Call(Cause("ann"), uuid4().hex))
 
 
 def live(worker: InProcessWorker, order: str) -> None:

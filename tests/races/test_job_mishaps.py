@@ -14,19 +14,19 @@ import pytest
 from interlock.kernel.errors import CallError
 from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.jobs.effects import SCHEDULING
-from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.scripts import read
 from interlock.kernel.store.subscriptions import PLACEHOLDER
+from interlock.systems.jobs.attempt import AttemptResult, run_attempt
+from interlock.systems.jobs.client import Graphs, JobCommandError
+from interlock.systems.jobs.file.file import read_graph
+from interlock.systems.jobs.machines.effects import SCHEDULING
+from interlock.systems.jobs.machines.job.limits import UNBEGUN_MAX
+from interlock.systems.jobs.slots import acquire_slots
+from interlock.systems.jobs.status import STARVES, GraphView
 from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.attempt import AttemptResult, run_attempt
-from interlock.workers.jobs.client import Graphs, JobCommandError
-from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.slots import acquire_slots
-from interlock.workers.jobs.status import STARVES, GraphView
 from interlock.workers.producer_message import one_line, receive
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
@@ -39,7 +39,7 @@ RECHECK_MS = 900_000
 WAITS_MS = 290_000
 # The package of effects has functions with the names of these modules.
 SCHEDULER, WORKER = (
-    import_module(f"interlock.workers.jobs.effects.{one}") for one in ("scheduling", "worker")
+    import_module(f"interlock.systems.jobs.effects.{one}") for one in ("scheduling", "worker")
 )
 
 
@@ -258,7 +258,7 @@ def test_a_slot_offered_to_a_job_that_was_just_paused_goes_on_at_the_next_wake(
     rest(worker, ids[0])
 
     later(worker, UNHEARD_MS)
-    worker.dispatch.wake(ids[2], SCHEDULING, {"why": "a test"}, "look")
+    worker.dispatch.lifecycle.wake(ids[2], SCHEDULING, {"why": "a test"}, "look")
     rest(worker, ids[2])
     assert states(worker, *ids[1:]) == ["pending", "running"]
     assert holders(worker, "queue:q") == [ids[2]]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
+from tests.known_systems import know_machines
 from tests.races import in_process_worker
 from tests.races.in_process_worker import RECOVERED_MS, Calls, InProcessWorker, LostError
 from tests.workers.engine.payments import Trigger, payment
@@ -40,7 +40,7 @@ def broken(_: Any) -> Any:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
-    monkeypatch.setattr(MACHINES, "_added", {"payment": lambda: machine})
+    know_machines(monkeypatch, payment=lambda: machine)
 
 
 class Payer:

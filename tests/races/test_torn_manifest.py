@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.manifest import (
+from interlock.systems.jobs.manifest import (
     MANIFEST_FILE,
     manifest_lock,
     manifest_now,
     read_manifest,
     write_manifest,
 )
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
@@ -37,7 +37,7 @@ TORN = f"{MANIFEST_FILE}.torn"
 WRITERS = """
 import itertools, os, sys, time
 from pathlib import Path
-from interlock.workers.jobs.manifest import manifest_lock, write_manifest
+from interlock.systems.jobs.manifest import manifest_lock, write_manifest
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 fsync = os.fsync
 os.fsync = lambda file: (time.sleep(0.01), fsync(file))

@@ -127,5 +127,28 @@ def test_the_help_of_a_repeatable_option_shows_no_type_of_python() -> None:
     assert [option for option in found if not option[2]] == []
 
 
+@pytest.mark.parametrize("name", sorted({row.name for row in commands()}))
+def test_options_of_a_command_with_many_stand_below_headings(name: str) -> None:
+    command: Any = loaded(name)
+    for each in (getattr(command, "commands", None) or {name: command}).values():
+        options = [one for one in each.params if one.param_type_name == "option"]
+        headings = {one.name for one in options if one.rich_help_panel}
+        assert len(options) - len(headings) <= 11, each.name
+        assert {*getattr(each.callback, "help_panels", ())} & {
+            one.name for one in options
+        } == headings
+
+
 def test_every_panel_of_the_help_has_a_command() -> None:
     assert {row.panel for row in commands()} == set(Panel)
+
+
+def test_a_command_and_a_group_of_one_name_are_told_apart_by_the_first_word() -> None:
+    group = loaded("plan")
+
+    def chosen(*words: str) -> str:
+        context = group.make_context("plan", [*words], resilient_parsing=True)
+        return str(group.resolve_command(context, [*context._protected_args, *context.args])[0])
+
+    assert chosen("refund.py") == chosen() == chosen("--json") == "plan"
+    assert chosen("check", "plan.yaml") == "check"

@@ -29,7 +29,6 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
-from interlock.kernel.store.commands import Call
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.feed import Feed, text_of
 from interlock.kernel.store.leases import Lease
@@ -42,8 +41,8 @@ from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.remote.client import HttpClient
+from tests.systems.threads.threads import bring, client_of, obstruct, thread_payload
 from tests.workers.api.serving import end_streams_soon
-from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 
 class OverHttp(HttpClient):
@@ -114,7 +113,7 @@ def test_a_repeated_submission_begins_a_record_that_a_lost_producer_only_created
 
 def create_only(client: Client, new_id: str) -> None:
     """Do the first half of a submission, as a producer does that dies after it."""
-    client.dispatch.create("thread", new_id, thread_payload(), Call(Cause("producer")))
+    client.dispatch.lifecycle.create("thread", new_id, thread_payload(), Cause("producer"))
 
 
 def test_the_same_id_with_another_payload_is_taken(interlock: Client) -> None:
@@ -146,7 +145,7 @@ def settle_all(client: Client, thread_id: str) -> None:
     for entry in client.show(thread_id).entries:
         effect = client.dispatch.effect("thread", entry.name)
         lease = client.dispatch.leases.claim(
-            entry.key(thread_id), effect, nonce="n", holder="test", schema=1
+            entry.key(thread_id), effect, nonce="n", holder="test", schema=9
         )
         assert isinstance(lease, Lease)
         client.dispatch.leases.settle(lease, client.dispatch.render)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel.machines.tasks.trust import Trust
 from interlock.kernel.scales import Tier
+from interlock.systems.tasks.machines.trust import Trust
 from interlock.workers.client import Client
 from interlock.workers.config import (
     PREFIX,
@@ -39,7 +39,8 @@ IN_WORDS = (
     "the store",
     "per effect",
     "the host's name",
-    "the user's state folder",
+    "the home, or the user's state folder",
+    "all of Interlock",
     "caches and state of agents",
 )
 
@@ -191,13 +192,14 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert documented in IN_WORDS, name
 
 
-def test_each_home_and_prefix_has_worktrees_of_its_own_in_the_state_folder(
+def test_worktrees_are_in_the_home_or_where_that_is_in_a_project_in_the_state_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    one, other = Settings(home=tmp_path / "a"), Settings(home=tmp_path / "b")
-    prefixed, chosen = Settings(home=tmp_path / "a", prefix="x"), Settings(worktrees=Path("w"))
+    one, other = Settings(home=tmp_path / ".interlock"), Settings(home=tmp_path / ".interlock/b")
+    prefixed, chosen = Settings(home=one.home, prefix="x"), Settings(worktrees=Path("w"))
 
+    assert Settings(home=tmp_path / "a").worktree_folder.parent == tmp_path / "a" / "worktrees"
     assert one.worktree_folder.parent == tmp_path / "interlock"
     assert len({each.worktree_folder for each in (one, other, prefixed)}) == 3
     assert chosen.worktree_folder.parent == Path("w").absolute()

@@ -20,7 +20,7 @@ from interlock.workers.inherited import (
 )
 
 # A variable for each name that the table has.
-NAMES = [name.replace("*", "X") for names in REMOVED for name in names]
+NAMES = [name.replace("*", "X") for name in REMOVED]
 KEPT = {
     "GIT_SSH_COMMAND": "ssh -i key",
     "GIT_ASKPASS": "/bin/ask",
@@ -45,7 +45,6 @@ OF_INTERLOCK = {
     "interlock/workers/gateways/server.py",
     "interlock/workers/processes/module_server.py",
     "interlock/workers/processes/agent/watchdog_client.py",
-    "interlock/workers/supervision/launch.py",
 }
 
 

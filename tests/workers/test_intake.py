@@ -25,11 +25,11 @@ from tests.damage import damaged, torn
 from tests.end_to_end.deployment import Process
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
+from tests.git.scene import make_repository
 from tests.preloaded_process import Preloaded
 from tests.servers import REFUSALS, refusing
+from tests.systems.threads.threads import client_of, thread_payload
 from tests.waiting import until
-from tests.workers.gateways.git.scene import make_repository
-from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 180.0

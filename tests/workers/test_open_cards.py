@@ -17,8 +17,9 @@ from interlock.kernel.errors import (
     UnknownMachineError,
 )
 from interlock.kernel.event import Note
-from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import partition_of
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.threads.machines.thread.table import THREAD
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
@@ -26,11 +27,10 @@ from interlock.workers.engine.card import CardEscalation
 from interlock.workers.engine.escalation import check_escalations
 from interlock.workers.engine.open_cards import WantedCards
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.doctor import unloaded_proposals
 from interlock.workers.remote.client import HttpClient
 from tests.damage import chances, torn
-from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
+from tests.systems.threads.threads import bring, client_of, obstruct, thread_payload
 
 BOTH = pytest.mark.parametrize("over_http", [False, True])
 

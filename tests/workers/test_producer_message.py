@@ -17,20 +17,20 @@ from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
 from interlock.kernel.event import Event
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.mailbox import Mailbox
+from interlock.systems.runs.client import Runs
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.threads.client import Threads
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.submission import EarlyError
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.loops.client import Loops
-from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, receive
-from interlock.workers.runs.client import Runs
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.threads.client import Threads
 from tests.damage import chances, damaged
-from tests.workers.gateways.git.scene import make_repository
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.git.scene import make_repository
+from tests.systems.threads.threads import bring, client_of, thread_payload
 
 PLAN = {"plan": "tidy", "codons": [{"codon": "sort", "command": "true"}]}
 

@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.kernel.amounts import dollars
+from interlock.kernel.store.codec import storable
 from interlock.workers.text import (
+    clock,
     cut_to_bytes,
-    storable,
+    duration,
+    moment,
     visible,
     visible_data,
     visible_json,
@@ -86,3 +90,46 @@ def test_a_text_that_is_cut_has_at_most_so_many_bytes_and_says_so(text: str, siz
     assert len(cut.encode()) <= size
     whole = len(text.encode()) <= size
     assert (cut == text) if whole else (cut.endswith("...") and text.startswith(cut[:-3]))
+
+
+@pytest.mark.parametrize(
+    ("micro", "text"),
+    [
+        (0, "$0.00"),
+        (1, "$0.0000010"),
+        (12_000, "$0.012"),
+        (10_000, "$0.01"),
+        (60_000, "$0.06"),
+        (99_600, "$0.10"),
+        (123_456, "$0.12"),
+        (1_234_567, "$1.23"),
+        (-500_000, "-$0.50"),
+    ],
+)
+def test_money_has_cents_and_below_ten_cents_two_digits(micro: int, text: str) -> None:
+    assert dollars(micro) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (-5, "0 s"),
+        (0, "0 s"),
+        (200, "0.2 s"),
+        (1_500, "1.5 s"),
+        (10_900, "10 s"),
+        (119_999, "119 s"),
+        (120_000, "2 min"),
+        (7_199_999, "119 min"),
+        (7_200_000, "2 h"),
+        (172_799_999, "47 h"),
+        (172_800_000, "2 d"),
+    ],
+)
+def test_a_length_of_time_is_told_in_one_unit(ms: int, text: str) -> None:
+    assert duration(ms) == text
+
+
+def test_a_time_has_its_date_and_says_that_it_is_utc() -> None:
+    assert moment(1_767_225_599_999) == "2025-12-31 23:59:59 UTC"
+    assert clock(1_767_225_599_007) == "23:59:59.007"

@@ -29,7 +29,7 @@ def registered(*flows: Definition[Any]) -> Iterator[None]:
         yield
     finally:
         for flow in flows:
-            del MACHINES._added[flow.name]
+            del MACHINES.entries[flow.name]
 
 
 class AtWork:

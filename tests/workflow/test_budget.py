@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from interlock import Budget, Data, Work, Workflow
-from tests.workflow.at_work import Start
+from interlock.testing import Kit
+
+NewKit = Callable[..., Kit[Any]]
 
 
 class Part(Data):
@@ -18,7 +21,7 @@ class Whole(Data):
     skipped: int = 0
 
 
-def test_children_use_what_the_budget_of_their_parent_has_and_no_more(at_work: Start) -> None:
+def test_children_use_what_the_budget_of_their_parent_has_and_no_more(kit: NewKit) -> None:
     whole = Workflow("whole", Whole, budget=Budget(tokens=lambda w: w.most))
 
     @whole.step
@@ -39,17 +42,17 @@ def test_children_use_what_the_budget_of_their_parent_has_and_no_more(at_work: S
         return "done"
 
     whole.ends(done=True)
-    worker = at_work(whole, whole.children.use)
-    worker.client.submit(whole, Whole(most=250), id="one")
+    worker = kit(whole)
+    worker.submit(Whole(most=250))
 
-    ended = worker.reach("one", "done")
+    ended = worker.run()
 
     # 60 are spent by each: the fourth would need 100 where 70 are left.
     assert (len(ended.data["parts"]), ended.data["skipped"]) == (3, 1)
     assert ended.counters["tree.tokens"] == 180
 
 
-def test_a_record_that_is_over_its_budget_goes_where_the_budget_says(at_work: Start) -> None:
+def test_a_record_that_is_over_its_budget_goes_where_the_budget_says(kit: NewKit) -> None:
     talk = Workflow("talk", Part, budget=Budget(tokens=100, usd=0.5, over="spent"))
 
     @talk.step
@@ -60,16 +63,17 @@ def test_a_record_that_is_over_its_budget_goes_where_the_budget_says(at_work: St
         return "speak" if part.used < 1_000 else "done"
 
     talk.ends(done=True, spent=False)
-    worker = at_work(talk)
-    worker.client.submit(talk, Part(), id="one")
+    worker = kit(talk)
+    worker.submit(Part())
 
-    ended = worker.reach("one", "spent")
+    ended = worker.run()
 
+    assert ended.state == "spent"
     assert ended.data["used"] == 60
     assert ended.counters["tree.tokens"] == 60
 
 
-def test_a_slip_in_the_name_of_an_amount_is_refused_also_in_a_child(at_work: Start) -> None:
+def test_a_slip_in_the_name_of_an_amount_is_refused_also_in_a_child(kit: NewKit) -> None:
     whole = Workflow("whole", Whole, budget=Budget(tokens=100))
 
     @whole.step(max_attempts=1)
@@ -86,13 +90,14 @@ def test_a_slip_in_the_name_of_an_amount_is_refused_also_in_a_child(at_work: Sta
         part.used = 500
 
     whole.ends(done=True)
-    worker = at_work(whole, whole.children.use)
+    worker = kit(whole)
     slip = "token= is written nearly as tokens=, which the budget has"
-    worker.client.submit(whole, Whole(most=1), id="one")
-    worker.client.submit(whole, Whole(most=0), id="two")
+    worker.submit(Whole(most=1), id="one")
+    worker.submit(Whole(most=0), id="two")
 
-    assert slip in worker.perform("one")
-    worker.reach("two", "use")
+    worker.run()
+
+    refused = [line.partition(":")[0] for line in worker.lines if slip in line]
+    assert refused == ["split", "use"]
     child = worker.client.dispatch.views.children("two")[0]
-    assert slip in worker.perform(child)
     assert worker.client.show(child).counters.get("token") is None

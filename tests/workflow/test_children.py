@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Data, Work, Workflow, days
 from interlock.kernel.event import Event
-from interlock.workers.engine.card import Card
-from interlock.workers.ops import screen
+from interlock.testing import Kit
+from interlock.workers.ops import page
 from interlock.workers.ops.description import describe
-from tests.waiting import until
-from tests.workflow.at_work import AtWork, Start
+from interlock.workers.terminal.printed_page import PagePrinter
+
+NewKit = Callable[..., Kit[Any]]
 
 
 class Chunk(Data):
@@ -56,68 +58,59 @@ def documents(on_failure: str = "skip") -> Workflow[Document]:
     return document
 
 
-def started(at_work: Start, on_failure: str, text: str) -> AtWork:
-    flow = documents(on_failure)
-    worker = at_work(flow, flow.children.summarise)
-    worker.client.submit(flow, Document(text=text), id="one")
-    worker.perform("one")  # split
-    worker.perform("one")  # spawn
-    return worker
+def submitted(kit: NewKit, on_failure: str, text: str) -> Kit[Document]:
+    found: Kit[Document] = kit(documents(on_failure))
+    found.submit(Document(text=text))
+    return found
 
 
-def children(worker: AtWork) -> list[str]:
+def children(worker: Kit[Any]) -> list[str]:
     return list(worker.client.dispatch.views.children("one"))
 
 
-def test_each_item_is_worked_on_and_the_results_are_in_the_order_of_the_list(
-    at_work: Start,
-) -> None:
-    worker = started(at_work, "skip", "the quick bad fox")
-    assert worker.client.show("one").state == "summarise"
+def states(worker: Kit[Any]) -> list[str]:
+    return [worker.client.show(one).state for one in children(worker)]
 
-    for child in reversed(children(worker)):
-        worker.work(child)
 
-    def all_ended() -> bool:
-        worker.sweep("one")
-        return "summarise" not in describe(worker.client, "one")["family"]
+def test_each_item_is_worked_on_and_the_results_are_in_the_order_of_the_list(kit: NewKit) -> None:
+    worker = submitted(kit, "skip", "the quick bad fox")
+    worker.lose_message("summarise")  # so the first item is worked on last
 
-    until(all_ended, what="that which failed is given up")
-    shown = describe(worker.client, "one")["family"]
-    ended = worker.reach("one", "done")
+    assert worker.run().state == "done"
 
-    assert ended.data["summary"] == "THE QUICK FOX"
-    assert ended.data["skipped"] == 1
+    assert worker.data.summary == "THE QUICK FOX"
+    assert worker.data.skipped == 1
     [bad] = [one for one in children(worker) if worker.client.show(one).data["text"] == "bad"]
     given_up = "given up after 1 attempt; the last one: ModelError: the model refuses"
     lost = f"{bad} ended as failed: {given_up} ({__file__}, line "
+    shown = describe(worker.client, "one")["family"]
     assert shown.startswith(f"4 children: 3 done, 1 failed; {lost}")
     joined = event_into(worker, "join")
     assert joined.payload["tally"] == {"done": 3, "failed": 1}
     assert joined.because.startswith(f"all children of summarise have ended: {lost}")
 
 
-def event_into(worker: AtWork, state: str) -> Event:
+def event_into(worker: Kit[Any], state: str) -> Event:
     """Return the event that brought the parent into a state."""
     lines = worker.client.history("one")
     return next(line for line in lines if isinstance(line, Event) and line.target == state)
 
 
-def test_a_parent_of_children_that_all_succeed_says_so(at_work: Start) -> None:
-    worker = started(at_work, "skip", "quick fox")
+def test_a_parent_of_children_that_all_succeed_says_so(kit: NewKit) -> None:
+    worker = submitted(kit, "skip", "quick fox")
 
-    worker.reach("one", "done")
+    worker.run()
 
     assert event_into(worker, "join").because == "all children of summarise have ended"
-    summarised = worker.client.get(worker.flows["document_summarise"], children(worker)[0])
+    summarised = worker.client.get(worker.flow.children.summarise, children(worker)[0])
     assert summarised == Chunk(text="quick", summary="QUICK")
     assert describe(worker.client, "one")["family"] == "2 children: 2 done"
 
 
-def test_children_that_failed_for_one_reason_are_named_together(at_work: Start) -> None:
-    worker = started(at_work, "skip", "bad bad bad")
+def test_children_that_failed_for_one_reason_are_named_together(kit: NewKit) -> None:
+    worker = submitted(kit, "skip", "bad bad bad")
 
-    worker.reach("one", "done")
+    worker.run()
 
     first, *_ = children(worker)
     said = f"all children of summarise have ended: {first} and 2 more ended as failed: "
@@ -125,66 +118,60 @@ def test_children_that_failed_for_one_reason_are_named_together(at_work: Start) 
 
 
 def test_a_child_that_failed_for_good_asks_a_person_unless_something_else_is_said(
-    at_work: Start, capsys: pytest.CaptureFixture[str]
+    kit: NewKit, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    worker = started(at_work, "ask", "bad fox")
+    worker = submitted(kit, "ask", "bad fox")
 
-    [bad] = [one for one in children(worker) if worker.client.show(one).data["text"] == "bad"]
+    assert worker.run().state == "summarise"
 
-    def asked() -> list[Card]:
-        worker.work(bad)
-        worker.sweep(bad)
-        return worker.client.cards_of(bad)
-
-    [card] = until(asked, what="a person is asked")
-    assert "ModelError" in card.question
-    ends = f"let it try again, or end the record by `interlock cancel {bad}`?"
-    assert card.question.endswith(ends)
-    assert worker.client.show("one").state == "summarise"
     described = describe(worker.client, "one")
-    assert described["family"].endswith(f"; {bad} asks a person")
-    screen.record(described)
+    worker.id, _ = children(worker)
+    assert "ModelError" in worker.card.question
+    ends = f"let it try again, or end the record by `interlock cancel {worker.id}`?"
+    assert worker.card.question.endswith(ends)
+    assert described["family"].endswith(f"; {worker.id} asks a person")
+    PagePrinter().print(page.record(described))
     assert capsys.readouterr().out.endswith("\none itself asks nobody anything\n")
-    worker.client.cancel(bad)
-    assert worker.client.show(bad).state == "cancelled"
+    assert worker.cancel().state == "cancelled"
 
 
-def test_the_first_child_that_failed_may_end_the_others(at_work: Start) -> None:
-    worker = started(at_work, "failed", "bad fox")
-    bad, fox = sorted(children(worker), key=lambda one: worker.client.show(one).data["text"])
+def test_the_first_child_that_failed_may_end_the_others(kit: NewKit) -> None:
+    worker = submitted(kit, "failed", "fox bad")
+    worker.crash("summarise", before="call")  # fox is not done when bad is given up
 
-    worker.reach(bad, "failed")
-    until(
-        lambda: worker.work(bad) and worker.work("one").state == "failed",
-        what="the loss is told",
-    )
-    worker.work("one")
+    assert worker.run().state == "failed"
 
-    assert worker.client.show(fox).state == "cancelled"
+    fox, bad = children(worker)
+    assert states(worker) == ["cancelled", "failed"]
     because = event_into(worker, "failed").because
     assert because.startswith(f"a child of summarise has failed for good: {bad} ended as failed: ")
     assert "ModelError: the model refuses" in because
     assert "it was cancelled: its parent one is failed" in reasons(worker, fox)
 
 
-def reasons(worker: AtWork, record_id: str) -> list[str]:
+def reasons(worker: Kit[Any], record_id: str) -> list[str]:
     """Return why a record moved, each time."""
     lines = worker.client.history(record_id)
     return [line.because for line in lines if isinstance(line, Event)]
 
 
-def test_a_cancelled_parent_cancels_its_children(at_work: Start) -> None:
-    worker = started(at_work, "skip", "quick fox")
+def test_a_cancelled_parent_cancels_its_children(kit: NewKit) -> None:
+    worker = submitted(kit, "skip", "quick fox")
 
-    worker.client.cancel("one", reason="no more")
-    worker.work("one")
+    def cancel_all(chunk: Chunk) -> None:
+        del chunk
+        worker.cancel("no more")
+        worker.run()
 
-    assert worker.client.show("one").state == "cancelled"
-    assert [worker.client.show(one).state for one in children(worker)] == ["cancelled"] * 2
+    with worker.replaced(summarise=cancel_all):
+        worker.run()
+
+    assert worker.state == "cancelled"
+    assert states(worker) == ["cancelled"] * 2
 
 
 def test_a_child_that_may_have_been_done_is_closed_after_its_card_was_answered(
-    at_work: Start,
+    kit: NewKit,
 ) -> None:
     flow = Workflow("document", Document, start="split")
 
@@ -198,22 +185,22 @@ def test_a_child_that_may_have_been_done_is_closed_after_its_card_was_answered(
         raise TimeoutError(chunk.text)
 
     flow.ends(done=True)
-    worker = at_work(flow, flow.children.pay)
-    worker.client.submit(flow, Document(text="o-1"), id="one")
-    worker.work("one")
-    [child] = children(worker)
-    assert worker.work(child).state == "pay_unclear"
+    worker = kit(flow)
+    worker.submit(Document(text="o-1"))
+    worker.run()
+    assert states(worker) == ["pay_unclear"]
 
-    worker.client.cancel("one", reason="no more")
+    worker.cancel("no more")
+    worker.run()
 
-    assert "answer its card first" in worker.perform("one")
-    assert worker.client.show(child).state == "pay_unclear"
-    worker.answer(child, "cancelled")
-    worker.reach(child, "cancelled")
-    until(lambda: not worker.work("one").entries, what="nothing is left to close")
+    assert "answer its card first" in worker.lines[-1]
+    [worker.id] = children(worker)
+    assert worker.answer("cancelled").state == "cancelled"
+    worker.id = "one"
+    assert not worker.run().entries, "nothing is left to close"
 
 
-def test_children_may_be_of_another_workflow(at_work: Start) -> None:
+def test_children_may_be_of_another_workflow(kit: NewKit) -> None:
     sentence = Workflow("sentence", Chunk)
 
     @sentence.step
@@ -237,14 +224,12 @@ def test_children_may_be_of_another_workflow(at_work: Start) -> None:
         return "done"
 
     page.ends(done=True)
-    worker = at_work(page, sentence)
-    worker.client.submit(page, Document(text="abc nothing"), id="one")
-    worker.work("one")
-    for child in children(worker):
-        worker.work(child)
-    worker.work("one")
+    worker = kit(page)
+    worker.submit(Document(text="abc nothing"))
 
-    assert worker.work("one").data["summary"] == "cba -"
+    worker.run()
+
+    assert worker.data.summary == "cba -"
 
 
 @pytest.mark.parametrize("field", ["text", "nothing"])

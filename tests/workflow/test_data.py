@@ -13,6 +13,7 @@ import pytest
 from pydantic import Field
 
 from interlock import Data, Log, Sum, Work, Workflow, days
+from interlock.kernel.errors import GuardRefusedError
 from interlock.workers.engine.work import EffectWork, Outcome
 from tests.workflow.at_work import AtWork, Start
 
@@ -240,3 +241,5 @@ def test_a_card_without_an_answer_says_so(at_work: Start) -> None:
 
     assert card
     assert card.question == "Shall it end? None of its answers is offered now."
+    with pytest.raises(GuardRefusedError, match="yes is not offered now"):
+        worker.answer("one", "yes")

@@ -8,8 +8,9 @@ import pytest
 
 from interlock import CardAnswer, Data, Workflow
 from interlock.workers.console.record_look import look_at
-from interlock.workers.ops import screen
+from interlock.workers.ops import history_page, page
 from interlock.workers.ops.description import describe, line_shown
+from interlock.workers.terminal.printed_page import PagePrinter
 from tests.workflow.at_work import Start
 
 
@@ -85,8 +86,9 @@ def test_no_name_of_a_field_is_in_the_way(values: dict[str, Any], at_work: Start
     client.fire("one", "tell", {"capability": "pay", "parameters": ["x"], "declared": "y"})
 
     def seen() -> None:
-        screen.record(describe(client, "one"))
-        screen.history([line_shown(one) for one in client.history("one")], everything=True)
+        PagePrinter().print(page.record(describe(client, "one")))
+        lines = [line_shown(one) for one in client.history("one")]
+        PagePrinter().print(history_page.history(lines, "named", everything=True))
         look_at(client, "one", 100)
         client.explain_all("one")
         assert [one.id for one in client.list(machine="named")] == ["one"]

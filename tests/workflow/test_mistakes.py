@@ -15,6 +15,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.systems import handlers
+from tests.known_systems import know_only_ours
 
 PAGE = Path(__file__).with_name("mistakes.md").read_text("utf-8")
 HEAD: str = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -44,8 +45,7 @@ MISTAKES = [Mistake(*row) for row in ROW.findall(PAGE)]
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Forget after a test which systems and modules there are."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_only_ours(monkeypatch)
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
@@ -74,7 +74,7 @@ def test_a_mistake_is_named_at_import_with_its_line(mistake: Mistake, tmp_path: 
         assert f"({tmp_path}/shop.py, line {number})" in sentence
     assert "interlock/workflow" not in sentence
     assert "\n" not in sentence
-    assert not MACHINES._added
+    assert all(entry.is_ours for entry in MACHINES.entries.values())
 
 
 FILES = [
@@ -121,7 +121,7 @@ def test_two_files_with_a_workflow_of_one_name_are_named(tmp_path: Path) -> None
 def test_a_workflow_that_two_files_have_is_added_once(tmp_path: Path) -> None:
     added(tmp_path, tasks=f"{HEAD}{PAY}", use="from tasks import refund\nsame = refund\n")
 
-    assert list(MACHINES._added) == ["refund"]
+    assert [name for name in MACHINES if not MACHINES.is_ours(name)] == ["refund"]
     assert "refund.pay" in handlers()
 
 

@@ -6,16 +6,16 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Data, Work, Workflow
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workflow.changing import settled
-from interlock.workflow.names import BEGIN
+from interlock.testing import Kit
+from interlock.testing.wire import CrashedError
 from tests.workflow import test_once  # as a step may name another module
-from tests.workflow.at_work import AtWork, Start
+
+NewKit = Callable[..., Kit[Any]]
 
 
 class Order(Data):
@@ -30,7 +30,7 @@ class World:
         self.sent: list[str] = []
         self.asked = 0
         self.before: Exception | None = None
-        self.within: Exception | None = None
+        self.within: BaseException | None = None
         self.after: Exception | None = None
 
     def weigh(self, item: str) -> int:
@@ -68,66 +68,65 @@ def world() -> World:
     return World()
 
 
-@pytest.fixture
-def worker(at_work: Start, world: World) -> AtWork:
-    worker = at_work(orders(world))
-    worker.client.submit({"item": "tea"}, machine="parcel_order", id="one")
+def submitted(kit: NewKit, flow: Workflow[Order]) -> Kit[Order]:
+    worker: Kit[Order] = kit(flow)
+    worker.submit(Order(item="tea"))
     return worker
 
 
+@pytest.fixture
+def worker(kit: NewKit, world: World) -> Kit[Order]:
+    return submitted(kit, orders(world))
+
+
 def test_a_failure_before_it_is_tried_again_and_what_was_saved_is_not_asked_again(
-    worker: AtWork, world: World
+    worker: Kit[Order], world: World
 ) -> None:
     world.before = ConnectionError("no network")
 
-    ended = worker.reach("one", "done")
+    worker.run()
 
-    assert ended.data["parcel"] == "parcel with tea"
+    assert worker.data.parcel == "parcel with tea"
     assert (world.sent, world.asked) == (["tea"], 1)
 
 
 def test_a_failure_after_it_is_tried_again_with_the_result_that_was_kept(
-    worker: AtWork, world: World
+    worker: Kit[Order], world: World
 ) -> None:
     world.after = ValueError("the label is torn")
 
-    ended = worker.reach("one", "done")
+    worker.run()
 
-    assert ended.data["parcel"] == "parcel with tea"
+    assert worker.data.parcel == "parcel with tea"
     assert world.sent == ["tea"]
 
 
 def test_a_failure_within_it_asks_a_person_who_may_have_it_done_again(
-    worker: AtWork, world: World
+    worker: Kit[Order], world: World
 ) -> None:
     world.within = TimeoutError("no answer")
 
-    worker.reach("one", "pack_unclear")
+    assert worker.run().state == "pack_unclear"
 
-    card = worker.client.card("one")
-    assert card
-    assert "send: TimeoutError: no answer" in card.question
-    assert "test_once.py, line" in card.question
+    assert "send: TimeoutError: no answer" in worker.card.question
+    assert "test_once.py, line" in worker.card.question
     world.within = None
-    worker.answer("one", "again")
-    assert worker.reach("one", "done").data["parcel"] == "parcel with tea"
+    worker.answer("again")
+    worker.run()
+    assert worker.data.parcel == "parcel with tea"
     assert world.sent == ["tea", "tea"], "a person has said so"
 
 
 def test_what_an_earlier_attempt_began_and_nobody_knows_the_end_of_asks_a_person(
-    worker: AtWork, world: World
+    worker: Kit[Order], world: World
 ) -> None:
-    def cut_off(work: EffectWork) -> Outcome | None:
-        work.fire(Outcome(BEGIN, {"name": "send", "seen": settled(Order, work.record.data)}))
-        raise ConnectionError("this attempt ends here, as that of a killed worker does")
+    world.within = CrashedError()
 
-    worker.perform("one", cut_off)
-    worker.reach("one", "pack_unclear")
+    assert worker.run().state == "pack_unclear"
 
-    card = worker.client.card("one")
-    assert card
-    assert "send: it was begun, and no result was kept: its worker was lost" in card.question
-    assert world.sent == []
+    said = "send: it was begun, and no result was kept: its worker was lost"
+    assert said in worker.card.question
+    assert world.sent == ["tea"]
 
 
 def send_it(work: Work, world: World, item: str) -> str:
@@ -209,35 +208,34 @@ def sending(how: Callable[[Order, Work, World], None], world: World) -> Workflow
 
 @pytest.mark.parametrize("how", SEEN)
 def test_it_may_be_begun_by_what_the_step_calls(
-    how: Callable[[Order, Work, World], None], at_work: Start, world: World
+    how: Callable[[Order, Work, World], None], kit: NewKit, world: World
 ) -> None:
     flow = sending(how, world)
-    worker = at_work(flow)
-    worker.client.submit(flow, Order(item="tea"), id="one")
+    worker = submitted(kit, flow)
 
-    assert worker.reach("one", "done").data["parcel"] == "parcel with tea"
+    worker.run()
+
+    assert worker.data.parcel == "parcel with tea"
     assert world.sent == ["tea"]
     assert "pack_unclear" in str(flow.machine.stages)
 
 
 def test_where_the_import_does_not_see_it_nothing_begins_and_a_card_has_the_line(
-    at_work: Start, world: World
+    kit: NewKit, world: World
 ) -> None:
-    flow = sending(by_what_nobody_sees, world)
-    worker = at_work(flow)
-    worker.client.submit(flow, Order(item="tea"), id="one")
+    worker = submitted(kit, sending(by_what_nobody_sees, world))
 
-    line = worker.perform("one")
+    worker.run()
 
+    [line] = worker.lines
     assert "work.once('send', ...) is called where the import did not see it" in line
     first = inspect.getsourcelines(Sender.send)[1]
     assert f"({__file__}, line {first + 2})" in line
     assert world.sent == []
-    worker.sweep("one")
-    assert "as in `send(order, work.once)`" in worker.client.cards_of("one")[0].question
+    assert "as in `send(order, work.once)`" in worker.card.question
 
 
-def test_nothing_is_done_once_after_an_end(at_work: Start, world: World) -> None:
+def test_nothing_is_done_once_after_an_end(kit: NewKit, world: World) -> None:
     flow = Workflow("parcel_order", Order)
     flow.ask("shall", "Shall it end?", yes="done")
 
@@ -246,17 +244,17 @@ def test_nothing_is_done_once_after_an_end(at_work: Start, world: World) -> None
         by_what_nobody_sees(o, work, world)
 
     flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Order(item="tea"), id="one")
-    worker.answer("one", "yes")
+    worker = submitted(kit, flow)
+    worker.answer("yes")
 
-    line = worker.perform("one")
+    worker.run()
 
-    assert "work.once('send', ...) is called after an end, where nobody could be asked" in line
+    said = "work.once('send', ...) is called after an end, where nobody could be asked"
+    assert said in str(worker.lines)
     assert world.sent == []
 
 
-def test_its_result_is_the_same_when_it_is_made_and_when_it_is_given_back(at_work: Start) -> None:
+def test_its_result_is_the_same_when_it_is_made_and_when_it_is_given_back(kit: NewKit) -> None:
     results: list[object] = []
     flow = Workflow("parcel_order", Order)
 
@@ -273,9 +271,7 @@ def test_its_result_is_the_same_when_it_is_made_and_when_it_is_given_back(at_wor
         return "done"
 
     flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Order(item="tea"), id="one")
-    worker.reach("one", "done")
+    submitted(kit, flow).run()
 
     assert results == [([1, {"2": 3}], [3, 4])] * 2
 
@@ -292,7 +288,7 @@ END = (SystemExit, asyncio.CancelledError, CancelledError, GreenTimeout)
 def test_a_step_that_ends_in_any_way_after_it_has_paid_asks_a_person(
     is_async: bool,  # noqa: FBT001
     end: type[BaseException],
-    at_work: Start,
+    kit: NewKit,
     world: World,
 ) -> None:
     flow = Workflow("parcel_order", Order)
@@ -306,12 +302,9 @@ def test_a_step_that_ends_in_any_way_after_it_has_paid_asks_a_person(
 
     flow.step(once=True, name="pay")(pays_later if is_async else pays)
     flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Order(item="tea"), id="one")
+    worker = submitted(kit, flow)
 
-    assert worker.work("one").state == "pay_unclear"
+    assert worker.run().state == "pay_unclear"
 
-    card = worker.client.card("one")
-    assert card
-    assert f"{end.__name__}: no more paper (" in card.question
+    assert f"{end.__name__}: no more paper (" in worker.card.question
     assert world.sent == ["tea"]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.system import Definition
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.known_systems import know_only_ours
 from tests.workflow.at_work import AtWork
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +40,6 @@ class Story:
 
 STORIES = {
     "refund": Story({"order": "o-1", "cents": 0}, "failed", data={"reason": "0 is not positive"}),
-    "invoice": Story({"net": 100}, "done", data={"gross": 119}),
-    "parcel_order": Story({"item": "tea"}, "done", data={"parcel": "parcel with tea"}),
-    "provider_call": Story({"tenant": "acme", "text": "hello"}, "done"),
     "card_charge": Story(
         {"cents": 5, "key": "env:STRIPE_KEY"},
         "done",
@@ -87,8 +84,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copy(ROOT / "examples" / "own" / "model.py", tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("STRIPE_KEY", "sk_live_abcdef")
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_only_ours(monkeypatch)
     known = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - known:

@@ -215,7 +215,7 @@ def test_a_lost_notification_is_made_up_for_by_the_recheck(worker: AtWork) -> No
     recheck = stage.timer("recheck")
     assert recheck
     assert recheck.effect == AWAITING
-    worker.client.dispatch.wake("o-1", recheck.effect, {"why": "it is time"}, "recheck")
+    worker.client.dispatch.lifecycle.wake("o-1", recheck.effect, {"why": "it is time"}, "recheck")
 
     assert ended(worker) == "done"
 
@@ -224,13 +224,13 @@ def test_a_lost_notification_is_made_up_for_by_the_recheck(worker: AtWork) -> No
 def test_the_other_record_may_be_of_any_machine(worker: AtWork, trigger: str, end: str) -> None:
     dispatch = worker.client.dispatch
     job = {"phases": [{"worker": {"command": "true"}}], "manual": True}
-    dispatch.create("job", "g/a", job, Call(Cause("test")))
-    dispatch.fire("g/a", "activate", {}, Call(Cause("test"), op_id="begin"))
+    dispatch.lifecycle.create("job", "g/a", job, Cause("test"))
+    dispatch.lifecycle.fire("g/a", "activate", {}, Call(Cause("test"), op_id="begin"))
     submit(worker, "shop_order", "o-1", parcel="g/a")
     worker.work("o-1")
     assert sentence(worker) == "It waits for the end of g/a, a job that is pending."
     seen = Warrant.person(worker.client.show("g/a").entered)
-    dispatch.fire("g/a", trigger, {"reason": "so it is"}, Call(Cause("ann"), "end", seen))
+    dispatch.lifecycle.fire("g/a", trigger, {"reason": "so it is"}, Call(Cause("ann"), "end", seen))
     entry = next(one for one in worker.entries("g/a") if one.name == "notification")
     handler = worker.common["notification"]
     perform(worker.runner, MACHINES["job"], entry.name, handler, entry.key("g/a"))

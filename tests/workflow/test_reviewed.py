@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Budget, Data, Inbox, Work, Workflow
 from interlock.kernel.errors import GuardRefusedError
-from interlock.workers.engine.work import EffectWork, Outcome
-from tests.workflow.at_work import AtWork, Start
+from interlock.testing import Kit
+
+NewKit = Callable[..., Kit[Any]]
 
 
 class Letter(Data):
@@ -52,55 +54,45 @@ def send(sent: list[int]) -> int:
     return len(sent)
 
 
-def with_mail(worker: AtWork, record_id: str) -> None:
-    """Perform the step that is due, and send mail while it is at work."""
-    handler = worker.flows["desk"].handlers["work_on"]
-
-    def called(work: EffectWork) -> Outcome:
-        outcome = handler(work)
-        worker.client.fire(record_id, "tell", {"text": "hello"})
-        assert isinstance(outcome, Outcome)
-        return outcome
-
-    worker.perform(record_id, called)
+def submitted(kit: NewKit, flow: Workflow[Desk]) -> Kit[Desk]:
+    desk: Kit[Desk] = kit(flow)
+    desk.submit(Desk())
+    return desk
 
 
-def test_mail_begins_no_step_again_that_has_done_what_may_be_done_once(at_work: Start) -> None:
+def test_mail_begins_no_step_again_that_has_done_what_may_be_done_once(kit: NewKit) -> None:
     sent: list[int] = []
-    flow = desk_with(sent, reads=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+    desk = submitted(kit, desk_with(sent, reads=True))
 
-    with_mail(worker, "one")
+    def with_mail(d: Desk, work: Work) -> str:
+        d.sent = work.once("send", send, sent)
+        desk.tell("tell", text="hello")
+        return "done"
 
-    record = worker.client.show("one")
-    assert (record.state, record.data["mail"], sent) == ("done", ["hello"], [1])
-    events = [str(line) for line in worker.client.history("one")]
-    assert "done follows; mail has 1 item that no step has read" in events[-1]
+    with desk.replaced(work_on=with_mail):
+        assert desk.run().state == "done"
 
-
-def test_a_step_that_leaves_its_mail_ends_all_the_same(at_work: Start) -> None:
-    sent: list[int] = []
-    flow = desk_with(sent, reads=False)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
-    worker.client.fire("one", "tell", {"text": "hello"})
-
-    assert worker.work("one").state == "done"
-    assert not [name for name in worker.client.show("one").data if name.startswith("_")]
+    assert (desk.data.mail, sent) == (["hello"], [1])
+    assert "done follows; mail has 1 item that no step has read" in str(desk.history[-1])
 
 
-def test_a_call_cannot_empty_an_inbox(at_work: Start) -> None:
-    flow = desk_with([], reads=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
-    worker.client.fire("one", "tell", {"text": "hello"})
+def test_a_step_that_leaves_its_mail_ends_all_the_same(kit: NewKit) -> None:
+    desk = submitted(kit, desk_with([], reads=False))
+    desk.tell("tell", text="hello")
+
+    assert desk.run().state == "done"
+    assert not [name for name in desk.record.data if name.startswith("_")]
+
+
+def test_a_call_cannot_empty_an_inbox(kit: NewKit) -> None:
+    desk = submitted(kit, desk_with([], reads=True))
+    desk.tell("tell", text="hello")
 
     with pytest.raises(GuardRefusedError, match="mail is emptied by steps alone"):
-        worker.client.fire("one", "empty", {"text": ""})
+        desk.tell("empty", text="")
 
 
-def test_a_wait_goes_by_the_time_that_a_call_has_set(at_work: Start) -> None:
+def test_a_wait_goes_by_the_time_that_a_call_has_set(kit: NewKit) -> None:
     wait = Workflow("waiting", Desk)
     wait.wait("until_due", until=lambda d: d.due, then="done")
 
@@ -109,16 +101,16 @@ def test_a_wait_goes_by_the_time_that_a_call_has_set(at_work: Start) -> None:
         d.due = datetime.fromisoformat(letter.text)
 
     wait.ends(done=True)
-    worker = at_work(wait)
-    worker.client.submit(wait, Desk(), id="one")
-    sooner = datetime.now(UTC) - timedelta(days=1)
+    desk = submitted(kit, wait)
+    sooner = desk.now - timedelta(days=1)
 
-    worker.client.fire("one", "move", {"text": sooner.isoformat()})
+    desk.tell("move", text=sooner.isoformat())
 
-    assert worker.reach("one", "done").data["due"] == sooner.isoformat().replace("+00:00", "Z")
+    assert desk.run().state == "done"
+    assert desk.data.due == sooner
 
 
-def test_a_step_that_is_over_its_budget_after_it_has_paid_asks_a_person(at_work: Start) -> None:
+def test_a_step_that_is_over_its_budget_after_it_has_paid_asks_a_person(kit: NewKit) -> None:
     paid: list[int] = []
     flow = Workflow("paying", Desk, budget=Budget(tokens=1, over="spent"))
 
@@ -129,18 +121,15 @@ def test_a_step_that_is_over_its_budget_after_it_has_paid_asks_a_person(at_work:
         return "done"
 
     flow.ends(done=True, spent=False)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+    desk = submitted(kit, flow)
 
-    assert worker.work("one").state == "pay_unclear"
-    card = worker.client.card("one")
-    assert card
-    assert "2 tokens are needed" in card.question
+    assert desk.run().state == "pay_unclear"
+    assert "2 tokens are needed" in desk.card.question
     assert paid == [1]
 
 
 def test_an_async_step_saves_begins_once_and_reserves_without_holding_up_others(
-    at_work: Start,
+    kit: NewKit,
 ) -> None:
     sent: list[int] = []
     flow = Workflow("quick", Desk, budget=Budget(tokens=5))
@@ -159,14 +148,14 @@ def test_an_async_step_saves_begins_once_and_reserves_without_holding_up_others(
         return "done"
 
     flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+    desk = submitted(kit, flow)
 
-    assert worker.reach("one", "done").data["sent"] == 3
+    assert desk.run().state == "done"
+    assert desk.data.sent == 3
     assert sent == [1, 2]
 
 
-def test_an_async_step_is_told_to_await_what_waits(at_work: Start) -> None:
+def test_an_async_step_is_told_to_await_what_waits(kit: NewKit) -> None:
     flow = Workflow("slow", Desk, budget=Budget(tokens=5))
 
     @flow.step(max_attempts=1)
@@ -176,9 +165,8 @@ def test_an_async_step_is_told_to_await_what_waits(at_work: Start) -> None:
         return "done"
 
     flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+    desk = submitted(kit, flow)
 
-    assert "write `await work.reserve_async(...)`" in worker.perform("one") + str(
-        worker.client.history("one")
-    )
+    desk.run()
+
+    assert "write `await work.reserve_async(...)`" in desk.lines[0]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Data, Work, Workflow, seconds
 from interlock.kernel.event import Note
+from interlock.testing import Kit
 from interlock.workers.engine import time_limits
-from interlock.workers.engine.attempt_limit import AttemptLimit, TookTooLongError
 from interlock.workers.engine.work import EffectWork
 from tests.waiting import until
 from tests.workflow.at_work import AtWork, Start
 
+NewKit = Callable[..., Kit[Any]]
 LIMIT = seconds(0.2)
 WAIT_S = 60.0
 
@@ -65,7 +65,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.end()
 
 
-def failures(worker: AtWork, record_id: str) -> list[str]:
+def failures(worker: AtWork | Kit[Job], record_id: str) -> list[str]:
     lines = worker.client.history(record_id)
     notes = [line for line in lines if isinstance(line, Note) and line.kind == "effect_failed"]
     return [str(note.detail["detail"]) for note in notes]
@@ -110,46 +110,51 @@ def test_a_step_that_does_not_stop_gives_its_record_back_and_its_late_end_is_ref
     assert worker.runner.limits.hung() == []
 
 
-def test_a_step_that_looks_too_late_whether_it_shall_stop_changes_nothing(
-    at_work: Start, held: Held
-) -> None:
-    flow = Workflow("late", Job)
+def stepping(kit: NewKit, **options: Any) -> Kit[Job]:
+    """Return a workflow of one step, at work in a test's own time; each test replaces the step."""
+    flow = Workflow("stepping", Job)
 
-    @flow.step(timeout=LIMIT, max_attempts=1)
-    def look(_: Job, work: Work) -> Literal["done"]:
-        held.wait(work.id)
+    @flow.step(timeout=LIMIT, **options)
+    def work_on(_: Job, work: Work) -> Literal["done"]:
+        work.once("transfer", print, "each test replaces it")
+        return "done"
+
+    flow.ends(done=True)
+    made: Kit[Job] = kit(flow)
+    made.submit(Job())
+    return made
+
+
+def test_a_step_that_looks_too_late_whether_it_shall_stop_changes_nothing(kit: NewKit) -> None:
+    late = stepping(kit, max_attempts=1)
+
+    def look(_: Job, work: Work) -> str:
+        late.advance(seconds=3)
         work.raise_if_stopped()
         return "done"
 
-    flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Job(), id="one")
-    held.perform(worker, "one")
-    asked(worker, "one")
+    with late.replaced(work_on=look):
+        late.run()
 
-    held.end()
-
-    assert worker.lines == ["ignored: its lease is over"]
-    assert len(failures(worker, "one")) == 1
+    assert late.lines[-1] == "work_on: left to another: its lease is over"
+    assert len(failures(late, "one")) == 1
 
 
-def test_a_step_that_looks_whether_it_shall_stop_ends_and_is_tried_again(at_work: Start) -> None:
-    flow = Workflow("looking", Job)
+def test_a_step_that_looks_whether_it_shall_stop_ends_and_is_tried_again(kit: NewKit) -> None:
+    looking = stepping(kit, max_attempts=2)
 
-    @flow.step(timeout=LIMIT, max_attempts=2, retry_delay=seconds(0.001))
-    def look(j: Job, work: Work) -> Literal["done"]:
+    def look(j: Job, work: Work) -> str:
         j.runs = work.attempt
         while work.attempt == 1:
             work.raise_if_stopped()
-            time.sleep(0.01)
+            looking.advance(seconds=0.1)
         return "done"
 
-    flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Job(), id="one")
+    with looking.replaced(work_on=look):
+        assert looking.run().state == "done"
 
-    assert worker.reach("one", "done").data["runs"] == 2
-    assert failures(worker, "one") == ["it took longer than 0.2 s"]
+    assert looking.data.runs == 2
+    assert failures(looking, "one") == ["it took longer than 0.2 s"]
 
 
 @pytest.mark.parametrize("why", ["it took longer than 0.2 s", "ValueError: always"])
@@ -193,59 +198,44 @@ def limit_over(worker: AtWork) -> int:
     return worker.client.history("one")[-1].at_ms + 3 * 200
 
 
-def test_a_step_that_may_be_done_once_asks_whether_it_was_done(at_work: Start, held: Held) -> None:
-    flow = Workflow("once_slow", Job)
+def test_a_step_that_may_be_done_once_asks_whether_it_was_done(kit: NewKit) -> None:
+    slow = stepping(kit, once=True)
 
-    @flow.step(once=True, timeout=LIMIT)
-    def pay(_: Job, work: Work) -> Literal["done"]:
-        held.wait(work.id)
+    def pay(_: Job) -> str:
+        slow.advance(seconds=3)
+        assert slow.state == "work_on_unclear"
         return "done"
 
-    flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Job(), id="one")
+    with slow.replaced(work_on=pay):
+        assert slow.run().state == "work_on_unclear", "its late end is refused"
 
-    held.perform(worker, "one")
-    question = asked(worker, "one")
-
-    assert worker.client.show("one").state == "pay_unclear"
-    assert "it took longer than 0.2 s, and does not stop" in question
-    assert "lost" not in question
-    held.end()
-    assert worker.client.show("one").state == "pay_unclear", "its late end is refused"
+    assert "it took longer than 0.2 s, and does not stop" in slow.card.question
+    assert "lost" not in slow.card.question
 
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_only_what_has_begun_is_unclear_if_a_step_takes_too_long(
-    at_work: Start,
-    held: Held,
+    kit: NewKit,
     begins: bool,  # noqa: FBT001
 ) -> None:
-    flow = Workflow("marking", Job)
+    slow, begun = stepping(kit, max_attempts=2), list[int]()
 
-    @flow.step(timeout=LIMIT)
-    def pay(_: Job, work: Work) -> Literal["done"]:
-        if begins:
-            work.once("transfer", held.wait, work.id)
-        else:
-            held.wait(work.id)
-            work.once("transfer", held.wait, work.id)
+    def transfer(attempt: int) -> None:
+        begun.append(attempt)
+        slow.advance(seconds=3)
+
+    def pay(_: Job, work: Work) -> str:
+        if work.attempt == 1 and not begins:
+            slow.advance(seconds=3)
+        work.once("transfer", transfer, work.attempt)
         return "done"
 
-    flow.ends(done=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Job(), id="one")
+    with slow.replaced(work_on=pay):
+        slow.run()
 
-    held.perform(worker, "one")
-
-    if begins:
-        assert "(transfer: it took longer than 0.2 s" in asked(worker, "one")
-    until(worker.runner.limits.hung, what="it is written off")
-    until(lambda: worker.entries("one")[:1] != [] or begins, what="it is given back")
-    state = "pay_unclear" if begins else "pay"
-    until(lambda: worker.client.show("one").state == state, what=f"it is {state}")
-    held.end()
-    assert held.begun == ["one"], "the late thread begins nothing"
+    assert slow.state == "work_on_unclear"
+    assert "(transfer: it took longer than 0.2 s" in slow.card.question
+    assert begun == [1 if begins else 2], "the late attempt begins nothing"
 
 
 def test_a_handler_that_ends_without_an_outcome_when_it_shall_stop_has_failed(
@@ -267,27 +257,22 @@ def test_a_handler_that_ends_without_an_outcome_when_it_shall_stop_has_failed(
     assert worker.perform("one", quiet).startswith("retry: tried again in 1 s: it took longer")
 
 
-def test_a_record_that_hangs_keeps_no_slot_from_others(at_work: Start, held: Held) -> None:
-    flow = Workflow("narrow", Job)
+def test_a_record_that_hangs_keeps_no_slot_from_others(kit: NewKit) -> None:
+    narrow, seen = stepping(kit, max_attempts=1, concurrency=1), list[str]()
+    narrow.submit(Job(), id="good")
 
-    @flow.step(timeout=LIMIT, max_attempts=1, concurrency=1)
-    def hang(_: Job, work: Work) -> Literal["done"]:
-        if work.id == "bad":
-            held.wait(work.id)
+    def hang(_: Job, work: Work) -> str:
+        if work.id == "one":
+            narrow.advance(seconds=1)
+            seen.append(narrow.client.show("good").state)
+            narrow.advance(seconds=3)
+            seen.append(narrow.client.show("good").state)
         return "done"
 
-    flow.ends(done=True)
-    worker = at_work(flow)
-    for name in ("bad", "good"):
-        worker.client.submit(flow, Job(), id=name)
-    held.perform(worker, "bad")
-    until(lambda: held.begun, what="it hangs")
-    assert "slot" in worker.perform("good")
+    with narrow.replaced(work_on=hang):
+        narrow.run()
 
-    until(lambda: not worker.runner._working, what="it is written off")
-
-    assert worker.work("good").state == "done"
-    assert held.went_on == []
+    assert seen == ["work_on", "done"]
 
 
 def test_what_is_done_after_an_end_has_a_limit_too() -> None:
@@ -395,12 +380,3 @@ def test_a_handler_that_holds_up_the_event_loop_keeps_none_of_those_beside_it(
     until(lambda: not asyncio.all_tasks(held_up), what="nothing of them goes on there")
     assert began[3:] == [], "what was moved begins once"
     assert re.search(r"and does not stop; it is at \S+test_timeouts.py, line", asked(worker, "bad"))
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"), [(200, "0.2 s"), (90_000, "1.5 min"), (3_600_000, "1 h"), (172_800_000, "2 d")]
-)
-def test_a_length_of_time_is_told_in_its_unit(ms: int, text: str) -> None:
-    limit = AttemptLimit(ms)
-    assert str(limit.error) == f"it took longer than {text}"
-    assert isinstance(limit.error, TookTooLongError)

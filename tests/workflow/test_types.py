@@ -137,6 +137,8 @@ def clean(p: Parcel) -> None:
 refund.ends(done="yes")  # arg-type
 Workflow("x", dict)  # type-var
 Workflow("x", Refund, expires=3)  # arg-type
+Workflow("x", Refund, renamed=["a"])  # arg-type
+Workflow("x", Refund, schema=2, migrate=lambda old: Parcel(weight=1))  # arg-type, return-value
 client = Client(actor="shop")
 client.submit(refund, Parcel(weight=1))  # misc
 client.submit(refund, Refund(order="o"))  # call-arg

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from interlock import Budget, Data, Inbox, OverBudgetError, Work, Workflow, days, seconds
 from interlock.kernel.event import Event
+from interlock.testing import Kit
 from interlock.workers.ops.description import summarize
-from tests.workflow.at_work import AtWork, Start
 
+NewKit = Callable[..., Kit[Any]]
 SAYS = "mail has 2 items that no step has read"
 SOON = timedelta(milliseconds=1)
 
@@ -35,20 +36,20 @@ def with_calls(desk: Workflow[Desk], **ends: bool) -> Workflow[Desk]:
     return desk
 
 
-def by_a_card(worker: AtWork) -> None:
-    worker.answer("one", "yes")
+def by_a_card(worker: Kit[Desk]) -> None:
+    worker.answer("yes")
 
 
-def by_a_call(worker: AtWork) -> None:
-    worker.client.fire("one", "arrived")
+def by_a_call(worker: Kit[Desk]) -> None:
+    worker.tell("arrived")
 
 
-def by_a_cancel(worker: AtWork) -> None:
-    worker.client.cancel("one")
+def by_a_cancel(worker: Kit[Desk]) -> None:
+    worker.cancel()
 
 
-def by_itself(worker: AtWork) -> None:
-    del worker
+def by_itself(worker: Kit[Desk]) -> None:
+    worker.advance(days=1)
 
 
 def asking() -> Workflow[Desk]:
@@ -114,7 +115,7 @@ def once() -> Workflow[Desk]:
     return desk
 
 
-ENDS: dict[str, tuple[Callable[[], Workflow[Desk]], Callable[[AtWork], None], str]] = {
+ENDS: dict[str, tuple[Callable[[], Workflow[Desk]], Callable[[Kit[Desk]], None], str]] = {
     "an answer": (asking, by_a_card, "over"),
     "a question that nobody answers": (asking_for_a_moment, by_itself, "over"),
     "an expiry": (expiring, by_itself, "expired"),
@@ -128,43 +129,39 @@ ENDS: dict[str, tuple[Callable[[], Workflow[Desk]], Callable[[AtWork], None], st
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_each_end_with_unread_mail_says_so(name: str, at_work: Start) -> None:
+def test_each_end_with_unread_mail_says_so(name: str, kit: NewKit) -> None:
     make, leave, end = ENDS[name]
-    flow = with_calls(make(), over=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+    worker = kit(with_calls(make(), over=True))
+    worker.submit(Desk())
     for text in ("a", "b"):
-        worker.client.fire("one", "tell", {"text": text})
+        worker.tell("tell", text=text)
 
     leave(worker)
-    record = worker.reach("one", end)
 
-    last = next(line for line in reversed(worker.client.history("one")) if isinstance(line, Event))
+    last = next(line for line in reversed(worker.history) if isinstance(line, Event))
     assert (last.target, SAYS in last.because) == (end, True)
-    assert worker.client.outlook(record) == SAYS
-    assert summarize(worker.client, record)["outlook"] == SAYS
+    assert worker.client.outlook(worker.record) == SAYS
+    assert summarize(worker.client, worker.record)["outlook"] == SAYS
 
 
-def test_an_explanation_says_which_mail_an_end_would_leave(at_work: Start) -> None:
-    flow = with_calls(waiting(), over=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+def test_an_explanation_says_which_mail_an_end_would_leave(kit: NewKit) -> None:
+    worker = kit(with_calls(waiting(), over=True))
+    worker.submit(Desk())
     explained = {one.trigger: one.sentence for one in worker.client.explain_all("one")}
     assert "mail" not in explained["arrived"]
     for text in ("a", "b"):
-        worker.client.fire("one", "tell", {"text": text})
+        worker.tell("tell", text=text)
 
     explained = {one.trigger: one.sentence for one in worker.client.explain_all("one")}
 
     assert explained["arrived"].endswith(f"from quiet to over; {SAYS}")
 
 
-def test_an_end_without_mail_says_nothing(at_work: Start) -> None:
-    flow = with_calls(waiting(), over=True)
-    worker = at_work(flow)
-    worker.client.submit(flow, Desk(), id="one")
+def test_an_end_without_mail_says_nothing(kit: NewKit) -> None:
+    worker = kit(with_calls(waiting(), over=True))
+    worker.submit(Desk())
 
-    worker.client.fire("one", "arrived")
+    worker.tell("arrived")
 
-    assert "mail" not in str(worker.client.history("one")[-1])
-    assert not worker.client.outlook(worker.client.show("one"))
+    assert "mail" not in str(worker.history[-1])
+    assert not worker.client.outlook(worker.record)

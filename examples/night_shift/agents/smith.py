@@ -38,18 +38,20 @@ def write_the_manual() -> None:
 def main() -> None:
     """Run one session: all repairs first, then mail about each, then the manual."""
     mail = messages(sys.stdin.read())
-    tasks = [message.text for message in mail if message.kind == "task"]
+    tasks = {message.id: message.text for message in mail if message.kind == "task"}
     if tasks and not CRASHED.exists():
         CRASHED.touch()
         SOURCE.write_text("def add(a, b):\n    ret", "utf-8")
         sys.exit("it crashed in the middle of a repair")
-    for name in tasks:
+    for name in tasks.values():
         git("checkout", "--quiet", "--", "calculator.py")
         repair(name)
         print(f"repaired {name}")
-    # Who is given the first of this mail may look at once, and finds every repair.
-    for name in tasks:
-        report(type="mail", to="scout", kind="status", text=f"{name} is repaired")
+    # Who is given the first of this mail may look at once, and finds every repair. A session after
+    # an interrupt repairs and reports again what it is shown again: mail with an id is sent once.
+    for message, name in tasks.items():
+        text = f"{name} is repaired"
+        report(type="mail", id=f"repaired {message}", to="scout", kind="status", text=text)
     if any(message.kind == "message" for message in mail):
         write_the_manual()
 

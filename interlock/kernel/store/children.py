@@ -41,8 +41,16 @@ def children_counted(views: Views, parent: str, countdown: str) -> list[Record]:
 def children_listed(
     client: Client, keys: Keys, record_id: str, version: int
 ) -> Sequence[NewChild] | None:
-    """Return the children that a record listed at a version; None if its event has no list."""
+    """Return the children that a record listed at a version; None if its event has no list.
+
+    A line that was written in format 3 has the cap of a child's money, or none, as its bounds.
+    """
     position = f"{version}-0"
     (line,) = read(client, "XRANGE", keys.log(record_id), position, position)
     written = dict(line[1]).get(b"children")
-    return None if written is None else [NewChild(*child) for child in json.loads(written)]
+    if written is None:
+        return None
+    return [
+        NewChild(payload, bounds if isinstance(bounds, dict) else {"spent": bounds})
+        for payload, bounds in json.loads(written)
+    ]

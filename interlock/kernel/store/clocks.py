@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,21 +66,23 @@ class Clocks:
     ) -> bool:
         """Move these due times of a partition; False if another process has done it."""
         keys = self.keys
-        names = [keys.meta(partition), keys.effects(partition), keys.timers(partition)]
-        named = [timer.split(":", 1) for timer in timers]
+        pairs = [timer.split(":", 1) for timer in timers]
         plan = {
             "moves": jump.moves,
             "jump_ms": jump.ms,
             "old_until": jump.old_until,
-            "timers": [{"id": record_id, "name": name} for record_id, name in named],
+            "timers": [{"id": record_id, "name": name} for record_id, name in pairs],
             "effects": [
                 {"id": one.record_id, "suffix": one.suffix, "lease_ms": one.lease_ms}
                 for one in effects
             ],
         }
-        names += [keys.record(record_id) for record_id, _ in named]
-        names += [keys.record(one.record_id) for one in effects]
-        status: bytes = call(self.client, "move_times", names, [json.dumps(plan)])[0]
+        named = keys.in_partition(
+            partition,
+            timer_records=[keys.record(record_id) for record_id, _ in pairs],
+            effect_records=[keys.record(one.record_id) for one in effects],
+        )
+        status: bytes = call(self.client, "move_times", named, plan)[0]
         return status == b"moved"
 
     def last_jump(self) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import InvalidPayloadError, TableFunctionError, UnreadableRecordError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
+from interlock.kernel.moving import as_read
 from interlock.kernel.record import Entry, Record, RecordContent, RecordId, TimerEntry, Version
 from interlock.kernel.table import Owed
 
@@ -28,10 +30,14 @@ UNREADABLE = (
     ValueError,
     TableFunctionError,
 )
-CONTENT_FIELDS = ("machine", "state", "version", "data", "title", "since")
+NO_MACHINES: Mapping[str, Machine] = {}
+CONTENT_FIELDS = ("machine", "state", "version", "data", "title", "since", "schema")
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Python keeps a byte that is not UTF-8 as the half of a surrogate pair with this offset.
+_BYTES_FROM, _BYTES_TO = 0xDC80, 0xDCFF
 
 Pairs = dict[bytes, bytes] | Iterable[bytes]  # a reply of HGETALL: flat from a script and RESP 2
 
@@ -53,6 +59,22 @@ def encode(value: Any, what: str, bytes_max: int = PAYLOAD_BYTES_MAX) -> bytes:
     if depth_of(text) > DEPTH_MAX:
         raise InvalidPayloadError(what, [f"it is nested deeper than {DEPTH_MAX} levels"])
     return encoded
+
+
+def storable(value: Any) -> Any:
+    r"""Return plain data in which every text can be stored: a byte that is no UTF-8 is \xe9.
+
+    Python has such bytes as halves of surrogate pairs, in the names of files for example.
+    """
+    match value:
+        case str():
+            return value if value.isascii() else _SURROGATE.sub(_escape_of_half, value)
+        case Mapping():
+            return {storable(name): storable(part) for name, part in value.items()}
+        case list() | tuple():
+            return [storable(part) for part in value]
+        case _:
+            return value
 
 
 def depth_of(text: str) -> int:
@@ -183,8 +205,11 @@ def unreadable_record(record_id: str, fault: Exception) -> UnreadableRecordError
     """
     if isinstance(fault, UnreadableRecordError):
         return fault
-    if isinstance(fault, TableFunctionError) and isinstance(fault.__cause__, Exception):
-        return UnreadableRecordError(record_id, f"{_said(fault.__cause__)}; {fault}")
+    if isinstance(fault, TableFunctionError):
+        if fault.function == "migrate":
+            return UnreadableRecordError(record_id, f"{fault}", "repair that function")
+        if isinstance(fault.__cause__, KeyError):
+            return UnreadableRecordError(record_id, f"{_said(fault.__cause__)}; {fault}")
     return UnreadableRecordError(record_id, _said(fault))
 
 
@@ -194,10 +219,20 @@ def _said(fault: Exception) -> str:
     return f"{fault}"
 
 
-def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
-    """Parse a record as it is stored. Raises UnreadableRecordError."""
+def record_of(
+    record_id: str,
+    pairs: Pairs,
+    counters: Pairs = (),
+    machines: Mapping[str, Machine] = NO_MACHINES,
+) -> Record:
+    """Parse a record as it is stored; as its machine reads it now, if it is one of these.
+
+    Raises UnreadableRecordError.
+    """
     try:
-        return _record_of(record_id, pairs, counters)
+        record = _record_of(record_id, pairs, counters)
+        machine = machines.get(record.machine)
+        return as_read(machine, record) if machine else record
     except UNREADABLE as fault:
         raise unreadable_record(record_id, fault) from fault
 
@@ -232,7 +267,7 @@ def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:
 
 def content_of(record_id: str, values: Sequence[bytes]) -> RecordContent:
     """Parse the values of CONTENT_FIELDS of a record as it is stored."""
-    machine, state, version, data, title, since = (value.decode() for value in values)
+    machine, state, version, data, title, since, schema = (value.decode() for value in values)
     return RecordContent(
         id=RecordId(record_id),
         machine=machine,
@@ -241,6 +276,7 @@ def content_of(record_id: str, values: Sequence[bytes]) -> RecordContent:
         data=json.loads(data),
         title=title,
         since_ms=int(since),
+        schema=int(schema),
     )
 
 
@@ -249,7 +285,7 @@ def readable_record_of(
 ) -> Record | None:
     """Parse a record as it is stored; None if it is damaged, or of none of these machines."""
     try:
-        record = record_of(record_id, pairs, counters)
+        record = record_of(record_id, pairs, counters, machines)
         return record if _is_readable(record, machines) else None
     except UNREADABLE:
         return None
@@ -261,6 +297,7 @@ def readable_content_of(
     """Parse the content of a record; None if it is damaged, or of none of these machines."""
     try:
         content = content_of(record_id, values)
+        content = as_read(machines[content.machine], content)
         return content if _is_readable(content, machines) else None
     except UNREADABLE:
         return None
@@ -335,3 +372,9 @@ def line_of(record_id: str, position: bytes, pairs: Mapping[bytes, bytes]) -> Ev
         deltas=kept.get("deltas", {}),
         says=kept.get("says", ""),
     )
+
+
+def _escape_of_half(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    is_byte = _BYTES_FROM <= code <= _BYTES_TO
+    return f"\\x{code - 0xDC00:02x}" if is_byte else f"\\u{code:04x}"

@@ -45,6 +45,7 @@ class EffectMessage:
     machine: str
     name: str
     priority: int
+    queue: str = ""  # of an effect that the sender's table does not have
 
 
 # Asked for the initial lease of the effect that a record owes by its new state: given the record
@@ -52,6 +53,8 @@ class EffectMessage:
 Offer = Callable[[Record, Owed], "InitialLease | None"]
 # Renders the message as the broker takes it: (list, text), or None to publish after the commit.
 Render = Callable[[EffectMessage], tuple[str, bytes] | None]
+# Publishes messages that a commit could not push; a sweep repeats those that the broker refuses.
+Publish = Callable[[Sequence[EffectMessage]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +246,24 @@ def machine_plan(machine: Machine) -> dict[str, Any]:
 
 
 def lease_plan(
-    initial_lease: InitialLease | None, machine: Machine, state: str, owes: Sequence[Owed]
+    initial_lease: InitialLease | None,
+    machine: Machine,
+    state: str,
+    owes: Sequence[Owed],
+    *,
+    is_new: bool = False,
 ) -> dict[str, Any]:
     """Return what the scripts need to lease the state's effect in the step that creates it.
 
-    One that needs a slot is not leased then, as slots are in partitions of their own.
+    One that needs a slot is not leased then, as slots are in partitions of their own. If the record
+    `is_new`, nothing can be in the way of the lease.
     """
     leasable = (n for n, each in enumerate(owes, 1) if each.kind is Kind.STATE and not each.slots)
     leased = next(leasable, 0)
     if initial_lease is None or not leased:
         return {}
     owed, holder = owes[leased - 1], sanitized(initial_lease.holder)
-    return {
+    plan: dict[str, Any] = {
         "leased_at": leased,
         "lease_effect": owed.effect.name,
         "lease_entry": codec.leased_entry(owed, holder, fires=machine.exhausts(state)),
@@ -262,9 +271,13 @@ def lease_plan(
         "lease_holder": holder,
         "lease_ms": initial_lease.lease_ms,
         "lease_grace_ms": owed.effect.grace_ms,
-        "lease_exclusive": owed.effect.exclusive,
-        "lease_optional": initial_lease.optional,
     }
+    if not is_new:
+        plan |= {
+            "lease_exclusive": owed.effect.exclusive,
+            "lease_optional": initial_lease.optional,
+        }
+    return plan
 
 
 def sanitized(holder: str) -> str:

@@ -40,14 +40,15 @@ def count_records(listings: Listings, wanted: Filter) -> RecordCounts:
     machines: dict[str, dict[str, int]] = {name: {} for name in wanted.machines}
     for (machine, state), number in numbers.items():
         if number:
-            machines[machine][state] = number
+            now = listings.state_now(machine, state)
+            machines[machine][now] = machines[machine].get(now, 0) + number
     return RecordCounts(machines, more)
 
 
 def _count_in_indexes(listings: Listings, wanted: Filter) -> StateNumbers:
     """Count the records of states in one round trip; in two with times in the state."""
     client, states, indexes = listings.client, list(wanted.states), listings.state_indexes(wanted)
-    replies = call_all(client, "count", [(group, []) for group in indexes])
+    replies = call_all(client, "count", [({"indexes": group}, {}) for group in indexes])
     found = [
         (group[at - 1], states[at - 1], number)
         for group, reply in zip(indexes, replies, strict=True)

@@ -11,7 +11,7 @@ from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
-from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.keys import Keys, KeysOf
 from interlock.kernel.table import ACTORS, CREATED
 
 
@@ -24,62 +24,54 @@ def records_above(machine: Machine, record: Record, countdown: str) -> Mapping[R
     return {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
 
 
-def create_keys(keys: Keys, machine: Machine, decision: Decision, countdown: str) -> dict[str, Any]:
-    """Return the keys of the script that creates a record, by name, but those of its messages."""
+def create_keys(
+    keys: Keys, machine: Machine, decision: Decision, countdown: str, **others: Any
+) -> KeysOf:
+    """Return the keys of the script that creates a record, with those that the caller adds."""
     record, is_logged = decision.after, machine.bookkeeping.in_family_log
-    partition, parent = partition_of(record.id), parent_of(record.id) if countdown else None
+    parent = parent_of(record.id) if countdown else None
     joined: list[str] = []
     if parent:
         joined = [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
-    return {
-        "record": keys.record(record.id),
-        "counters": keys.counters(record.id),
-        "log": keys.log(record.id),
-        "tombstone": keys.tombstone(record.id),
-        "effects": keys.effects(partition),
-        "timers": keys.timers(partition),
-        "waits": keys.waits(partition),
-        "state_index": keys.state_index(record.id, machine.name, record.state),
-        "creation_index": keys.creation_index(partition, machine.name),
-        "search_index": keys.search_index(partition),
-        "metrics": keys.metrics(partition),
-        "feed": keys.feed(partition),
-        "spawn_members": _spawn_members(keys, decision),
-        "parent_keys": joined,
-        "shared_keys": _shared_keys(keys, decision),
-        "family_log": [keys.family_log(record.id)] if is_logged else [],
-    }
+    return keys.of(
+        record.id,
+        state_index=keys.state_index(record.id, machine.name, record.state),
+        creation_index=keys.creation_index(partition_of(record.id), machine.name),
+        spawn_members=_spawn_members(keys, decision),
+        parent_keys=joined,
+        shared_keys=_shared_keys(keys, decision),
+        family_log=[keys.family_log(record.id)] if is_logged else [],
+        **others,
+    )
 
 
-def commit_keys(keys: Keys, machine: Machine, decision: Decision) -> dict[str, Any]:
-    """Return the keys of the script that commits, by name, but those of its messages.
-
-    Those of a parent that counts the record are missing too.
-    """
+def move_keys(keys: Keys, machine: Machine, decision: Decision, **others: Any) -> KeysOf:
+    """Return the keys of a script that brings a record from one state to another, and others."""
     before, after = decision.before, decision.after
-    partition, is_logged = partition_of(after.id), machine.bookkeeping.in_family_log
-    return {
-        "record": keys.record(after.id),
-        "log": keys.log(after.id),
-        "ops": keys.ops(after.id),
-        "op_times": keys.op_times(after.id),
-        "effects": keys.effects(partition),
-        "timers": keys.timers(partition),
-        "waits": keys.waits(partition),
-        "old_state_index": keys.state_index(after.id, machine.name, before.state),
-        "new_state_index": keys.state_index(after.id, machine.name, after.state),
-        "ended_index": keys.ended(partition),
-        "search_index": keys.search_index(partition),
-        "metrics": keys.metrics(partition),
-        "feed": keys.feed(partition),
-        "spawn_members": _spawn_members(keys, decision),
-        "saved": keys.saved(after.id),
-        "chain": keys.chain(after.id),
-        "fact_records": [*map(keys.record, decision.facts)],
-        "subscribers": [keys.subscribers(after.id)] if decision.ends else [],
-        "shared_keys": _shared_keys(keys, decision),
-        "family_log": [keys.family_log(after.id)] if is_logged else [],
-    }
+    is_logged = machine.bookkeeping.in_family_log
+    return keys.of(
+        after.id,
+        old_state_index=keys.state_index(after.id, machine.name, before.state),
+        new_state_index=keys.state_index(after.id, machine.name, after.state),
+        family_log=[keys.family_log(after.id)] if is_logged else [],
+        **others,
+    )
+
+
+def commit_keys(keys: Keys, machine: Machine, decision: Decision, **others: Any) -> KeysOf:
+    """Return the keys of the script that commits, with those that the caller adds."""
+    record_id = decision.after.id
+    return move_keys(
+        keys,
+        machine,
+        decision,
+        spawn_members=_spawn_members(keys, decision),
+        chain=keys.chain(record_id),
+        fact_records=[*map(keys.record, decision.facts)],
+        subscribers=[keys.subscribers(record_id)] if decision.ends else [],
+        shared_keys=_shared_keys(keys, decision),
+        **others,
+    )
 
 
 def _spawn_members(keys: Keys, decision: Decision) -> str:
@@ -97,14 +89,14 @@ def _shared_keys(keys: Keys, decision: Decision) -> list[str]:
     return [*held, left, entered, keys.queues(record_id)]
 
 
-def hops_plan(
+def events_plan(
     machine: Machine,
     decision: Decision,
     cause: Cause,
     op_id: str,
     deltas: Sequence[Mapping[str, int]],
 ) -> dict[str, Any]:
-    """Return the event of each transition of a decision, its state, and the data of the last."""
+    """Return the event of each transition of a decision, and the data after the last."""
     events: list[bytes] = []
     data = b""
     for hop, counted in zip(decision.hops, deltas, strict=True):
@@ -113,7 +105,19 @@ def hops_plan(
         asked = not events or hop.trigger == machine.first_trigger
         why = cause if asked else _cause(hop, cause)
         events.append(_event(machine, hop, why, op_id, counted, codec.digest(data)))
-    return {"events": events, "states": [hop.after.state for hop in decision.hops], "data": data}
+    return {"events": events, "data": data}
+
+
+def hops_plan(
+    machine: Machine,
+    decision: Decision,
+    cause: Cause,
+    op_id: str,
+    deltas: Sequence[Mapping[str, int]],
+) -> dict[str, Any]:
+    """Return what `events_plan` returns, and the state after each transition."""
+    events = events_plan(machine, decision, cause, op_id, deltas)
+    return events | {"states": [hop.after.state for hop in decision.hops]}
 
 
 def _cause(follower: Decision, cause: Cause) -> Cause:

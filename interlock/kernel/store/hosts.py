@@ -21,13 +21,14 @@ class Hosts:
     def announce(self, host: str, facts: Mapping[str, bool]) -> None:
         """Keep the facts of a computer, in place of those that it announced before."""
         written = json.dumps(dict(facts), sort_keys=True)
-        call(self.client, "announce", self._names(), [host, written, SILENCE_MS])
+        plan = {"name": host, "said": written, "silence_ms": SILENCE_MS}
+        call(self.client, "announce", self._names(), plan)
 
     def facts(self) -> dict[str, dict[str, bool]]:
         """Return the facts of every computer that has announced any in the last SILENCE_MS."""
-        found = call(self.client, "list_facts", self._names(), [SILENCE_MS])
+        found = call(self.client, "list_facts", self._names(), {"silence_ms": SILENCE_MS})
         pairs = zip(found[::2], found[1::2], strict=True)
         return {host.decode(): json.loads(facts) for host, facts in pairs}
 
-    def _names(self) -> list[str]:
-        return [self.keys.hosts(), self.keys.hosts_announced()]
+    def _names(self) -> dict[str, str]:
+        return {"facts": self.keys.hosts(), "announced": self.keys.hosts_announced()}

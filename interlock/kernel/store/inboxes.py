@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.effect import Effect, Kind
-from interlock.kernel.record import Record, partition_of
+from interlock.kernel.record import Record
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
     EffectMessage,
     Limits,
     Render,
-    packed,
     rendered_messages,
 )
 from interlock.kernel.store.keys import Keys
@@ -71,13 +70,13 @@ class Inboxes:
         The answer's status is posted, replayed, reused, missing, ended (the detail is the state of
         the record) or full (the detail is the number of unread messages).
         """
-        keys, partition = self.keys, partition_of(record.id)
         written = codec.encode(mail, "the mail")
         nonce = codec.nonce_of(op_id)
         message = EffectMessage(
             f"{record.id}:{record.version}.0:{nonce}", record.machine, drains.name, record.priority
         )
         queues, messages = rendered_messages((message,), render)
+        about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
         plan = {
             "id": record.id,
             "op_id": op_id,
@@ -89,19 +88,12 @@ class Inboxes:
             "effect": codec.new_entry(Owed(drains, Kind.TRANSITION), fires=False),
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
+            "mail": written,
+            "detail": codec.encode(about, "the note"),
+            "messages": messages,
         }
-        names = [
-            keys.record(record.id),
-            keys.log(record.id),
-            keys.posts(record.id),
-            keys.post_times(record.id),
-            keys.effects(partition),
-            keys.inbox(record.id),
-            *queues,
-        ]
-        about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
-        args = [packed(plan), written, codec.encode(about, "the note"), *messages]
-        status, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
+        named = self.keys.of(record.id, message_queues=queues)
+        status, detail, owed = (part.decode() for part in call(self.client, "post", named, plan))
         return Answer(status, 0, owed=(message,) if owed and not messages else (), detail=detail)
 
     def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:

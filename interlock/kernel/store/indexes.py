@@ -7,7 +7,6 @@ An index only says when to read a record again; the record says what is due.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,13 @@ from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, 
 from interlock.kernel.store import codec
 from interlock.kernel.store.clocks import Pass
 from interlock.kernel.store.commands import EffectMessage, Limits
-from interlock.kernel.store.format import FORMAT, refuse_format
+from interlock.kernel.store.format import FORMAT, refuse_format, release
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all, read, read_all
 from interlock.kernel.store.titles import names_of
 
 BUSY_MS = 600_000  # until a family that could not be pruned is tried again
+SOON_MS = 500  # until a sweep polls again what this process could not act on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,14 @@ class Indexes:
 
     def due_effects(self, partition: int, limit: int) -> list[str]:
         """Return the ids of effects to poll now."""
-        reply = call(self.client, "list_due", [self.keys.effects(partition)], [limit])
-        return [member.decode() for member in reply]
+        return self._due(self.keys.effects(partition), limit)
 
     def due_timers(self, partition: int, limit: int) -> list[str]:
         """Return the timers to poll now, as <record>:<name>."""
-        reply = call(self.client, "list_due", [self.keys.timers(partition)], [limit])
+        return self._due(self.keys.timers(partition), limit)
+
+    def _due(self, index: str, limit: int) -> list[str]:
+        reply = call(self.client, "list_due", {"index": index}, {"limit": limit})
         return [member.decode() for member in reply]
 
     def poll_effects(
@@ -95,17 +97,12 @@ class Indexes:
 
         With `server` the gate is open only as long as the server is still the one it was open for.
         """
-        names = [
-            self.keys.effects(partition),
-            self.keys.waits(partition),
-            self.keys.timers(partition),
-            self.keys.metrics(partition),
-        ]
+        keys = self.keys
         polls: list[dict[str, Any]] = []
+        chains: list[str] = []
         for member in members:
             record_id, suffix = split_key(member)
-            chain = self.keys.chain(record_id)
-            names += [self.keys.record(record_id), self.keys.log(record_id), *chain]
+            chains += (chain := keys.chain(record_id))
             poll = {"id": record_id, "suffix": suffix, "chain_length": len(chain)}
             polls.append(poll | {"jitter": _jitter()})
         plan = {
@@ -115,22 +112,26 @@ class Indexes:
             "server": server,
             "remind_ms": self.limits.remind_ms,
         }
-        reply = [
-            part.decode() for part in call(self.client, "poll_effects", names, [json.dumps(plan)])
-        ]
+        named = keys.in_partition(
+            partition,
+            records=[keys.record(poll["id"]) for poll in polls],
+            logs=[keys.log(poll["id"]) for poll in polls],
+            chains=chains,
+        )
+        reply = [part.decode() for part in call(self.client, "poll_effects", named, plan)]
         answers = zip(members, reply[::2], reply[1::2], strict=True)
         return [DueEffect(*answer) for answer in answers]
 
     def poll_timers(self, partition: int, members: Sequence[str]) -> list[DueTimer]:
         """Poll due timers of one partition, and set the time of their next poll as well."""
-        names = [self.keys.timers(partition)]
         polls: list[dict[str, Any]] = []
         for member in members:
             record_id, _, name = member.partition(":")
-            names.append(self.keys.record(record_id))
             polls.append({"id": record_id, "name": name, "jitter": _jitter()})
         plan = {"polls": polls, "poll_ms": self.limits.poll_ms}
-        reply = call(self.client, "poll_timers", names, [json.dumps(plan)])
+        records = [self.keys.record(poll["id"]) for poll in polls]
+        named = self.keys.in_partition(partition, records=records)
+        reply = call(self.client, "poll_timers", named, plan)
         rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
         return [
             DueTimer(
@@ -144,9 +145,18 @@ class Indexes:
             for poll, row in zip(polls, rows, strict=True)
         ]
 
+    def poll_soon(self, index: Callable[[int], str], member: str) -> None:
+        """Let a sweep poll an effect or a timer again soon, which only another process can act on.
+
+        `index` gives the key of a partition's index, such as `keys.effects`.
+        """
+        key = index(partition_of(member.partition(":")[0]))
+        call(self.client, "postpone", {"index": key}, {"member": member, "delay_ms": SOON_MS})
+
     def begin_sweep(self, name: str, period_ms: int) -> bool:
         """Note that a sweep begins now; False if one of its name began within half a period."""
-        status: bytes = call(self.client, "begin_sweep", [self.keys.sweeps()], [name, period_ms])[0]
+        named, plan = {"sweeps": self.keys.sweeps()}, {"sweep": name, "period_ms": period_ms}
+        status: bytes = call(self.client, "begin_sweep", named, plan)[0]
         return status == b"begun"
 
     def last_sweeps(self) -> dict[str, int]:
@@ -158,8 +168,8 @@ class Indexes:
 
     def count_sweep(self, name: str, results: Mapping[str, int]) -> None:
         """Note that a run of a sweep has ended, and count how many items had each status."""
-        names = [self.keys.ended_sweeps(), self.keys.sweep_results()]
-        call(self.client, "count_sweep", names, [name, json.dumps(dict(results))])
+        named = {"ended": self.keys.ended_sweeps(), "results": self.keys.sweep_results()}
+        call(self.client, "count_sweep", named, {"sweep": name, "counts": dict(results)})
 
     def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
@@ -169,22 +179,22 @@ class Indexes:
         The script itself reads the run id of the server, so that it cannot be that of an earlier
         run or of another node.
         """
-        arguments = _check_arguments(period_ms, lease_ms, passing=passing, run_id=run_id)
-        reply = call(self.client, "identify_server", [self.keys.meta(partition)], arguments)
+        plan = _check_plan(period_ms, lease_ms, passing=passing, run_id=run_id)
+        reply = call(self.client, "identify_server", self.keys.in_partition(partition), plan)
         return _server_check(self.keys.prefix, reply)
 
     def note_pass(self, *, period_ms: int, lease_ms: int) -> list[Pass]:
         """Compare the server of every partition as a sweep passes, in one round trip."""
-        arguments = _check_arguments(period_ms, lease_ms, passing=True)
-        calls = [([self.keys.meta(partition)], arguments) for partition in range(PARTITIONS)]
+        plan = _check_plan(period_ms, lease_ms, passing=True)
+        calls = [(self.keys.in_partition(partition), plan) for partition in range(PARTITIONS)]
         replies = call_all(self.client, "identify_server", calls)
         for reply in replies:
             _server_check(self.keys.prefix, reply)
-        return [Pass(*map(int, reply[6:])) for reply in replies]
+        return [Pass(*map(int, reply[7:])) for reply in replies]
 
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
-        key = self.keys.ended(partition)
+        key = self.keys.ended_index(partition)
         rows = read(self.client, "ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
         return [RecordId(member.decode()) for member in rows]
 
@@ -238,12 +248,9 @@ class Indexes:
 
     def postpone(self, root: RecordId, age_ms: int) -> None:
         """Try to prune an ended family again later, as if it were `age_ms` older then."""
-        call(
-            self.client,
-            "postpone",
-            [self.keys.ended(partition_of(root))],
-            [root, -age_ms + BUSY_MS],
-        )
+        named = {"index": self.keys.ended_index(partition_of(root))}
+        plan = {"member": root, "delay_ms": -age_ms + BUSY_MS}
+        call(self.client, "postpone", named, plan)
 
     def prune(
         self, record: Record, countdowns: Sequence[str], *, age_ms: int, last: bool = False
@@ -254,25 +261,30 @@ class Indexes:
         meanwhile.
         """
         keys = self.keys
-        names = [
-            keys.record(record.id),
+        own = [
             keys.counters(record.id),
             keys.log(record.id),
             keys.ops(record.id),
             keys.op_times(record.id),
-            keys.tombstone(record.id),
             keys.children(record.id),
-            keys.state_index(record.id, record.machine, record.state),
-            keys.ended(partition_of(record.id)),
-            *keys.list_indexes(partition_of(record.id), record.machine),
-            *(self._shared(record) if last else ()),
             keys.subscribers(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
-        limits, found_by = [age_ms, self.limits.tombstone_ms], json.dumps(names_of(record))
-        args = [record.id, *limits, "1" if last else "", found_by]
-        status: bytes = call(self.client, "prune", names, args)[0]
+        named = keys.of(
+            record.id,
+            state_index=keys.state_index(record.id, record.machine, record.state),
+            creation_index=keys.creation_index(partition_of(record.id), record.machine),
+            own=own,
+            shared=self._shared(record) if last else [],
+        )
+        plan = {
+            "id": record.id,
+            "age_ms": age_ms,
+            "tombstone_ms": self.limits.tombstone_ms,
+            "names": names_of(record),
+        }
+        status: bytes = call(self.client, "prune", named, plan)[0]
         return status.decode()
 
     def _shared(self, record: Record) -> tuple[str, ...]:
@@ -287,17 +299,25 @@ class Indexes:
         )
 
 
-def _check_arguments(
+def _check_plan(
     period_ms: int, lease_ms: int, *, passing: bool, run_id: str = ""
-) -> list[str | int]:
-    flag = "1" if passing else ""
-    return [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
+) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "format": str(FORMAT),
+        "partitions": str(PARTITIONS),
+        "incarnation": uuid4().hex[:8],
+        "passing": passing,
+        "period_ms": period_ms,
+        "lease_ms": lease_ms,
+        "version": release(),
+    }
 
 
 def _server_check(prefix: str, reply: Sequence[bytes]) -> ServerCheck:
     """Read the answer of identify_server. Raises StoreFormatError for another format."""
-    incarnation, written, partitions, gate, changed, server = reply[:6]
-    refuse_format(prefix, written, partitions)
+    incarnation, written, partitions, version, gate, changed, server = reply[:7]
+    refuse_format(prefix, written, partitions, version)
     return ServerCheck(incarnation.decode(), gate == b"open", changed == b"1", server.decode())
 
 

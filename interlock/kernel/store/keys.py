@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from interlock.kernel.record import ancestors, partition_of, root_of
 
@@ -12,6 +13,45 @@ from interlock.kernel.record import ancestors, partition_of, root_of
 @cache
 def _tag(prefix: str, partition: int) -> str:
     return f"{prefix}:{{p{partition:02d}}}:"
+
+
+# The keys that scripts have by these names: each is a method of Keys.
+_OF_RECORD = frozenset(
+    {"record", "counters", "log", "ops", "op_times", "saved", "tombstone", "children"}
+    | {"subscribers", "inbox", "posts", "post_times", "family_log", "holds", "hold_queue"}
+)
+_OF_PARTITION = frozenset(
+    {"effects", "timers", "waits", "ended_index", "search_index", "metrics", "feed", "meta"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOf:
+    """The keys of a partition, and of a record of it, by the names that scripts have for them.
+
+    `others` are keys that only some scripts take, and lists. Only their names are iterated over.
+    """
+
+    keys: Keys
+    partition: int
+    record_id: str
+    others: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.others)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.others:
+            return self.others[name]
+        if name in _OF_PARTITION:
+            return getattr(self.keys, name)(self.partition)
+        if name in _OF_RECORD and self.record_id:
+            return getattr(self.keys, name)(self.record_id)
+        raise KeyError(name)
+
+    def get(self, name: str, default: Any) -> Any:
+        """Return a list of keys; `default` where it is not given."""
+        return self.others.get(name, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +66,14 @@ class Keys:
 
     def _of(self, record_id: str) -> str:
         return self.tag(partition_of(record_id))
+
+    def of(self, record_id: str, **others: Any) -> KeysOf:
+        """Return the keys of a record and its partition, and others, by name."""
+        return KeysOf(self, partition_of(record_id), record_id, others)
+
+    def in_partition(self, partition: int, **others: Any) -> KeysOf:
+        """Return the keys of a partition, and others, by name."""
+        return KeysOf(self, partition, "", others)
 
     def record(self, record_id: str) -> str:
         """Hash: a record's state, its live effects, its timers, its data."""
@@ -103,12 +151,14 @@ class Keys:
         """Hash: the holders that were offered a slot, and the call that last said to wake each."""
         return f"{self._of(name)}slots-reports:{name}"
 
-    def effect_slots(self, name: str) -> tuple[str, str, str]:
+    def effect_slots(self, name: str) -> dict[str, str]:
         """The keys of slots of effects: holders, queue and reports, as those of records are."""
-        tag = self._of(name)
-        kinds = ("effect-slots", "effect-slots-queue", "effect-slots-reports")
-        holders, queue, reports = (f"{tag}{kind}:{name}" for kind in kinds)
-        return holders, queue, reports
+        slots = f"{self._of(name)}effect-slots"
+        return {
+            "holders": f"{slots}:{name}",
+            "queue": f"{slots}-queue:{name}",
+            "reports": f"{slots}-reports:{name}",
+        }
 
     def checked_slots(self, partition: int) -> str:
         """Sorted set: the names of effects' slots that have holders, by ms of the next check."""
@@ -179,7 +229,7 @@ class Keys:
         """Hash: for each limit, the ms and the id of the last record that waited for too long."""
         return f"{self.tag(partition)}reported-waits"
 
-    def ended(self, partition: int) -> str:
+    def ended_index(self, partition: int) -> str:
         """Sorted set: the roots that have ended, by ms."""
         return f"{self.tag(partition)}ended"
 
@@ -258,6 +308,34 @@ class Keys:
     def hosts_announced(self) -> str:
         """Sorted set: the host names by the ms at which each computer announced its facts last."""
         return f"{self.prefix}:{{hosts}}:announced"
+
+    def outlines(self) -> str:
+        """Hash: the outline of each table that was ever applied, by machine and digest."""
+        return f"{self.prefix}:{{tables}}:outlines"
+
+    def table_states(self) -> str:
+        """Set: each machine with each state that one of its outlines has."""
+        return f"{self.prefix}:{{tables}}:states"
+
+    def applied_tables(self) -> str:
+        """Hash: the digest of the table by which workers work, when and by whom, by machine."""
+        return f"{self.prefix}:{{tables}}:applied"
+
+    def replaced_tables(self) -> str:
+        """Hash: the digest of the table that was applied before the present one, by machine."""
+        return f"{self.prefix}:{{tables}}:replaced"
+
+    def moves_lock(self) -> str:
+        """String: who moves the records of the deployment by `interlock apply`, while it runs."""
+        return f"{self.prefix}:{{tables}}:moves"
+
+    def processes(self) -> str:
+        """Hash: what each process says of itself, by its name."""
+        return f"{self.prefix}:{{tables}}:processes"
+
+    def processes_announced(self) -> str:
+        """Sorted set: the names of processes by the ms at which each announced itself last."""
+        return f"{self.prefix}:{{tables}}:announced"
 
     def publications_asked(self) -> str:
         """Sorted set: the publications for which computers are asked, by ms of the last time."""

@@ -100,12 +100,18 @@ class Leases:
         number in the refusal is the `slot` to show; "none" says that it needs none any more.
         """
         record_id, suffix = split_key(key)
-        counts = self.keys.metrics(partition_of(record_id))
-        names = [*self._lease_keys(record_id), counts, self.keys.saved(record_id)]
-        names += self.keys.chain(record_id)
-        args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
-        args.append(slot)
-        reply = call(self.client, "claim", names, args)
+        plan = {
+            "id": record_id,
+            "suffix": suffix,
+            "nonce": nonce,
+            "holder": sanitized(holder),
+            "lease_ms": effect.lease_ms,
+            "schema": schema,
+            "name": effect.name,
+            "slot": slot,
+        }
+        named = self.keys.of(record_id, chain=self.keys.chain(record_id))
+        reply = call(self.client, "claim", named, plan)
         status, token, attempt, pairs, counters, kept, hung = reply
         if status != b"granted":
             return Refused(status.decode(), token.decode())
@@ -122,19 +128,20 @@ class Leases:
         FencedError where `token` is no longer good, or the work was revoked.
         """
         record_id, suffix = split_key(key)
-        names = [*self._lease_keys(record_id), self.keys.counters(record_id)]
-        args = [record_id, suffix, presented(token), nonce, sanitized(holder), effect.lease_ms]
-        status, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
+        plan = {
+            "id": record_id,
+            "suffix": suffix,
+            "former_token": presented(token),
+            "nonce": nonce,
+            "holder": sanitized(holder),
+            "lease_ms": effect.lease_ms,
+        }
+        reply = call(self.client, "adopt", self.keys.of(record_id), plan)
+        status, new_token, attempt, pairs, counters = reply
         if status != b"adopted":
             raise FencedError(record_id, "token")
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, effect.name, new_token, int(attempt), record)
-
-    def _lease_keys(self, record_id: str) -> list[str]:
-        """Return the keys of every script that gives a lease."""
-        keys, partition = self.keys, partition_of(record_id)
-        own = [keys.record(record_id), keys.log(record_id)]
-        return [*own, keys.effects(partition), keys.waits(partition), keys.timers(partition)]
 
     def reserve(self, lease: Lease, amounts: Mapping[str, int]) -> Shortage | None:
         """Reserve amounts in the record and all above it: all, or none and return why.
@@ -143,10 +150,13 @@ class Leases:
         """
         record_id = lease.record.id
         chain = [record_id, *ancestors(record_id)]
-        counts = self.keys.metrics(partition_of(record_id))
-        names = [self.keys.record(record_id), counts, *map(self.keys.counters, chain)]
-        args = [lease.suffix, presented(lease.token), json.dumps(amounts)]
-        reply = [part.decode() for part in call(self.client, "reserve", names, args)]
+        named = self.keys.of(record_id, chain=[*map(self.keys.counters, chain)])
+        plan = {
+            "suffix": lease.suffix,
+            "token": presented(lease.token),
+            "amounts": dict(amounts),
+        }
+        reply = [part.decode() for part in call(self.client, "reserve", named, plan)]
         status, owner, name, cap, left = reply
         if status == "lost":
             raise FencedError(record_id, "token")
@@ -172,18 +182,11 @@ class Leases:
     def _renew_in(
         self, partition: int, members: Sequence[str], held: Mapping[str, tuple[str, int, int]]
     ) -> dict[str, tuple[Order, int]]:
-        plan: list[dict[str, Any]] = []
-        names = [
-            self.keys.effects(partition),
-            self.keys.waits(partition),
-            self.keys.timers(partition),
-            self.keys.metrics(partition),
-        ]
+        leases: list[dict[str, Any]] = []
         for key in members:
             record_id, suffix = split_key(key)
             token, lease_ms, acked = held[key]
-            names.append(self.keys.record(record_id))
-            plan.append(
+            leases.append(
                 {
                     "id": record_id,
                     "suffix": suffix,
@@ -192,7 +195,9 @@ class Leases:
                     "acknowledged": acked,
                 }
             )
-        reply = [part.decode() for part in call(self.client, "renew", names, [json.dumps(plan)])]
+        records = [self.keys.record(lease["id"]) for lease in leases]
+        named = self.keys.in_partition(partition, records=records)
+        reply = [part.decode() for part in call(self.client, "renew", named, {"leases": leases})]
         answers = zip(reply[::2], reply[1::2], strict=True)
         return {
             key: (Order(order), int(posted))
@@ -202,16 +207,14 @@ class Leases:
     def settle(self, lease: Lease, render: Render) -> Answer:
         """End an effect of a transition, or confirm that revoked work has stopped."""
         record_id, keys = lease.record.id, self.keys
-        partition, nonce = partition_of(record_id), codec.nonce_of(lease.token)
+        nonce = codec.nonce_of(lease.token)
         generation = lease.suffix.partition(".")[0]
         name = lease.record.spawning(lease.suffix)
         countdown = f"{name or 'none'}:{generation}"
-        chain = keys.chain(record_id)
         plan: dict[str, Any] = {
             "id": record_id,
             "suffix": lease.suffix,
             "token": presented(lease.token),
-            "chain_length": len(chain),
         }
         message = EffectMessage(
             f"{record_id}:{generation}.advance.{name}:{nonce}",
@@ -222,20 +225,15 @@ class Leases:
         pushed = render(message) if name else None
         if name:
             plan["parent"] = parent_plan(record_id, countdown, nonce=nonce, limits=self.limits)
-        names = [
-            keys.record(record_id),
-            keys.effects(partition),
-            keys.waits(partition),
-            keys.timers(partition),
-            keys.members(record_id, countdown),
-            keys.tally(record_id, countdown),
-            keys.metrics(partition),
-            keys.saved(record_id),
-            *chain,
-            *([pushed[0]] if pushed else []),
-        ]
-        args = [json.dumps(plan), *([pushed[1]] if pushed else [])]
-        status, advance = (part.decode() for part in call(self.client, "settle", names, args))
+        plan["messages"] = [pushed[1]] if pushed else []
+        named = keys.of(
+            record_id,
+            members=keys.members(record_id, countdown),
+            tally=keys.tally(record_id, countdown),
+            chain=keys.chain(record_id),
+            message_queues=[pushed[0]] if pushed else [],
+        )
+        status, advance = (part.decode() for part in call(self.client, "settle", named, plan))
         return Answer(status, owed=(message,) if advance and not pushed else ())
 
     def release(
@@ -256,23 +254,19 @@ class Leases:
         If it `is_last`, it is given up, however many attempts were left.
         """
         record_id = lease.record.id
-        partition = partition_of(record_id)
-        names = [
-            self.keys.record(record_id),
-            self.keys.effects(partition),
-            self.keys.waits(partition),
-            self.keys.timers(partition),
-            self.keys.holds(record_id),
-            self.keys.hold_queue(record_id),
-            self.keys.metrics(partition),
-            *self.keys.chain(record_id),
-        ]
-        flag = "1" if counted else "0"
-        releases_max = self.limits.releases_max
-        own = [record_id, lease.suffix, presented(lease.token)]
-        waits = [json.dumps(list(needs)), "1" if asks else "0", "1" if is_last else "0"]
-        args = [*own, delay_ms, flag, releases_max, *waits]
-        status: bytes = call(self.client, "release", names, args)[0]
+        plan = {
+            "id": record_id,
+            "suffix": lease.suffix,
+            "token": presented(lease.token),
+            "delay_ms": delay_ms,
+            "counted": counted,
+            "releases_max": self.limits.releases_max,
+            "names": list(needs),
+            "asks": asks,
+            "is_last": is_last,
+        }
+        named = self.keys.of(record_id, chain=self.keys.chain(record_id))
+        status: bytes = call(self.client, "release", named, plan)[0]
         return status.decode()
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 from zlib import crc32
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.machine import Machine
+from interlock.kernel.moving import state_now
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
@@ -40,7 +42,7 @@ Source = Callable[[Position, int], Found]  # what comes after a position, up to 
 
 @dataclass(frozen=True, slots=True)
 class ListedRecord:
-    """A record as a list shows it. Times are ms by the store."""
+    """A record as a list shows it, by the present name of its state. Times are ms by the store."""
 
     id: RecordId
     machine: str
@@ -99,11 +101,32 @@ class Filter:
         )
 
 
+def page_plan(
+    order: str, after: tuple[float | str, str], last: float | str, limit: int
+) -> dict[str, Any]:
+    """Return the arguments of the script that lists a page, with the times as it compares them."""
+    first, member = after
+    return {
+        "order": order,
+        "first_score": str(first),
+        "first_member": member,
+        "last_score": str(last),
+        "limit": limit,
+    }
+
+
 class Listings:
     """The lists, over one client."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
-        self.client, self.keys = client, keys
+    def __init__(
+        self, client: Client, keys: Keys, machines: Mapping[str, Machine] | None = None
+    ) -> None:
+        self.client, self.keys, self.machines = client, keys, machines or {}
+
+    def state_now(self, machine: str, state: str) -> str:
+        """Return the present name of a state by the tables of this process."""
+        found = self.machines.get(machine)
+        return state_now(found, state) if found else state
 
     def page(
         self, wanted: Filter, *, limit: int = 100, cursor: str = "", newest: bool = True
@@ -195,7 +218,8 @@ class Listings:
         order = "newest" if newest else "oldest"
 
         def first_of_each(count: int) -> list[Found]:
-            calls = [(group, [order, after, member, last, count]) for group in indexes]
+            plan = page_plan(order, (after, member), last, count)
+            calls = [({"indexes": group}, plan) for group in indexes]
             return [_rows_of(reply) for reply in call_all(self.client, "list_page", calls)]
 
         return _first(first_of_each, len(indexes), limit, newest=newest)
@@ -250,7 +274,11 @@ class Listings:
             for one, values in found
             if values[0] is not None
         )
-        return {one: row for one, row in rows if row}
+        return {
+            one: replace(row, state=self.state_now(row.machine, row.state))
+            for one, row in rows
+            if row
+        }
 
 
 def _first(

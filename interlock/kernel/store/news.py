@@ -6,13 +6,13 @@ leaves the news to the next one, so it must report the same news twice without h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.record import RecordId
 from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.listings import page_plan
 from interlock.kernel.store.scripts import Client, call, call_all
 from interlock.kernel.store.views import RecordInState
 
@@ -59,7 +59,7 @@ class Newsreader:
             self.client,
             "list_card_news",
             [
-                ([keys.waits(at), keys.reported_cards(at), keys.reported_ends(at)], [limit])
+                ({"waits": keys.waits(at), **self._reported(at)}, {"limit": limit})
                 for at in partitions
             ],
         )
@@ -69,8 +69,8 @@ class Newsreader:
             "list_page",
             [
                 (
-                    [keys.state_index_of(at, *pair) for pair in pairs],
-                    ["oldest", *position, int(reply[0]) - SETTLED_MS, limit],
+                    {"indexes": [keys.state_index_of(at, *pair) for pair in pairs]},
+                    page_plan("oldest", position, int(reply[0]) - SETTLED_MS, limit),
                 )
                 for at, position, reply in zip(partitions, after, cards, strict=True)
             ],
@@ -82,11 +82,19 @@ class Newsreader:
 
     def note(self, news: News) -> None:
         """Note that this was reported."""
-        names = [self.keys.reported_cards(news.partition), self.keys.reported_ends(news.partition)]
-        # As texts: Lua would write a number of so many digits in another form.
-        opened = json.dumps([(one, str(ms)) for one, ms in news.opened])
-        withdrawn = json.dumps([one for one, _ in news.withdrawn])
-        call(self.client, "note_news", names, [news.position, opened, withdrawn])
+        plan = {
+            "position": news.position,
+            # As texts: Lua would write a number of so many digits in another form.
+            "opened": [(one, str(ms)) for one, ms in news.opened],
+            "withdrawn": [one for one, _ in news.withdrawn],
+        }
+        call(self.client, "note_news", self._reported(news.partition), plan)
+
+    def _reported(self, partition: int) -> dict[str, str]:
+        return {
+            "reported_cards": self.keys.reported_cards(partition),
+            "reported_ends": self.keys.reported_ends(partition),
+        }
 
 
 def _position(now_ms: int, noted: str) -> tuple[int, str]:

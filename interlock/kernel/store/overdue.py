@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.record import RecordId
 from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.listings import page_plan
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
 
 
@@ -56,7 +57,10 @@ class OverdueReader:
             self.client,
             "list_page",
             [
-                ([self.keys.waits(at)], ["oldest", *position, before_ms[name], limit])
+                (
+                    {"indexes": [self.keys.waits(at)]},
+                    page_plan("oldest", position, before_ms[name], limit),
+                )
                 for at, name, position in wanted
             ],
         )

@@ -20,13 +20,23 @@ READ_MAX = 32  # effects of each partition, those that are polled next
 
 @dataclass(frozen=True, slots=True)
 class OwedEffect:
-    """An effect, since when it is owed (ms, by the store), and how often it began."""
+    """An effect, since when it is owed (ms, by the store), and how often it began and may begin.
+
+    `not_before` is when it is tried again, `lease_until` when its holder counts as lost; without a
+    holder that is 0. `has_lapsed`: its holder is lost. With `no_restart` a lost one is not started
+    again.
+    """
 
     key: str
     machine: str
     name: str
     since_ms: int
     attempts: int
+    attempts_max: int
+    not_before: int
+    lease_until: int
+    no_restart: bool
+    has_lapsed: bool
 
     @property
     def record_id(self) -> RecordId:
@@ -90,6 +100,11 @@ class OwedReader:
                     name=entry.name,
                     since_ms=int(since),
                     attempts=entry.attempts,
+                    attempts_max=entry.attempts_max,
+                    not_before=entry.not_before if entry.state == "owed" else 0,
+                    lease_until=entry.lease_until if entry.state == "leased" else 0,
+                    no_restart=entry.no_restart,
+                    has_lapsed=entry.state == "lapsed",
                 )
                 yield owed, entry
 

@@ -79,12 +79,8 @@ class Publications:
         keys = self.keys
         calls = [
             (
-                [
-                    keys.publications_asked(),
-                    keys.publications_asked_since(),
-                    keys.publication(each.host, each.key),
-                ],
-                [each.question, ASKED_MS, ASKED_MAX],
+                self._asked() | {"publication": keys.publication(each.host, each.key)},
+                {"name": each.question, "counts_ms": ASKED_MS, "most": ASKED_MAX},
             )
             for each in publications
         ]
@@ -92,10 +88,9 @@ class Publications:
 
     def asked(self, host: str) -> list[Publication]:
         """Return the publications of a computer at which somebody looks now."""
-        keys = [self.keys.publications_asked(), self.keys.publications_asked_since()]
         beginning = f"{host} "
-        args = [beginning, ASKED_MS, ASKED_OF_ONE_MAX]
-        found = call(self.client, "list_asked_publications", keys, args)
+        plan = {"beginning": beginning, "counts_ms": ASKED_MS, "most": ASKED_OF_ONE_MAX}
+        found = call(self.client, "list_asked_publications", self._asked(), plan)
         names = (one.decode().removeprefix(beginning).partition(" ") for one in found)
         return [Publication(host, kind, name) for kind, _, name in names]
 
@@ -108,8 +103,9 @@ class Publications:
         """
         if not publications:
             return None
-        args = [period_ms, *(each.key for each in publications)]
-        found = call(self.client, "take_publication", [self.keys.publications_taken(host)], args)
+        named = {"publications_taken": self.keys.publications_taken(host)}
+        plan = {"period_ms": period_ms, "names": [each.key for each in publications]}
+        found = call(self.client, "take_publication", named, plan)
         taken = {key.decode() for key in found}
         return next((each for each in publications if each.key in taken), None)
 
@@ -118,9 +114,16 @@ class Publications:
 
         Another worker of the computer, with another home, may have it: its answer is not replaced.
         """
-        key = self.keys.publication(publication.host, publication.key)
+        named = {"publication": self.keys.publication(publication.host, publication.key)}
         pairs = [one for pair in (fields or {}).items() for one in pair]
-        call(self.client, "publish", [key], [KEPT_MS, *pairs])
+        call(self.client, "publish", named, {"kept_ms": KEPT_MS, "pairs": pairs})
+
+    def _asked(self) -> dict[str, str]:
+        keys = self.keys
+        return {
+            "asked": keys.publications_asked(),
+            "asked_since": keys.publications_asked_since(),
+        }
 
 
 def _look(now_ms: bytes, asked_ms: bytes, pairs: list[bytes]) -> PublicationLook:

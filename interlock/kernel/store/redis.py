@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from interlock.kernel.amounts import summed
@@ -12,7 +13,8 @@ from interlock.kernel.effect import NOTIFICATION, Kind
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record, RecordId, parent_of, partition_of
+from interlock.kernel.moving import Move
+from interlock.kernel.record import Record, RecordId, parent_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.children import children_plan
 from interlock.kernel.store.commands import (
@@ -31,16 +33,22 @@ from interlock.kernel.store.commands import (
     lease_plan,
     machine_plan,
     owes_plan,
-    packed,
     parent_plan,
     presented,
     rendered_messages,
     shares_plan,
     timers_plan,
 )
-from interlock.kernel.store.decided import commit_keys, create_keys, hops_plan, records_above
+from interlock.kernel.store.decided import (
+    commit_keys,
+    create_keys,
+    events_plan,
+    hops_plan,
+    move_keys,
+    records_above,
+)
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call, layout_of
+from interlock.kernel.store.scripts import Client, call
 from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.store.titles import retitle_plan, title_plan
 from interlock.kernel.table import UNBOUND, Bounds, Owed
@@ -54,13 +62,8 @@ class Store:
 
     def load(self, record_id: str, op_id: str = "", reads: Sequence[str] = ()) -> Loaded:
         """Read a record, the outcome of an op-id, and the records that it reads as facts."""
-        keys = [
-            self.keys.record(record_id),
-            self.keys.counters(record_id),
-            self.keys.ops(record_id),
-            *map(self.keys.record, reads),
-        ]
-        status, known, record, counters, read = call(self.client, "load", keys, [op_id])
+        named = self.keys.of(record_id, facts=[*map(self.keys.record, reads)])
+        status, known, record, counters, read = call(self.client, "load", named, {"op_id": op_id})
         if status == b"missing":
             raise UnknownRecordError(record_id)
         facts = {
@@ -87,9 +90,9 @@ class Store:
         record = decision.after
         above = records_above(machine, record, countdown)
         owed = effect_messages(record, nonce, decision.owes, initial_lease)
-        named = create_keys(self.keys, machine, decision, countdown)
-        named["above_keys"] = [*map(self.keys.record, above)]
-        named["message_queues"], messages = rendered_messages(owed, render)
+        queues, messages = rendered_messages(owed, render)
+        more = {"above_keys": [*map(self.keys.record, above)], "message_queues": queues}
+        named = create_keys(self.keys, machine, decision, countdown, **more)
         plan: dict[str, Any] = {
             "id": record.id,
             "state": record.state,
@@ -109,9 +112,9 @@ class Store:
             **owes_plan(machine, record.state, decision.owes),
         }
         plan |= bounds_plan(bounds) | machine_plan(machine) | shares_plan(decision.shares)
-        plan |= lease_plan(initial_lease, machine, record.state, decision.owes)
+        plan |= lease_plan(initial_lease, machine, record.state, decision.owes, is_new=True)
         plan |= children_plan(decision)
-        reply = call(self.client, "create", *layout_of("create").arranged(named, plan))
+        reply = call(self.client, "create", named, plan)
         status, version, at_ms, *parent_machine = reply
         if status in (b"held", b"below"):
             return Answer(status.decode(), detail=version.decode())
@@ -132,20 +135,19 @@ class Store:
         render: Render,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing, with the deltas of each of its transitions.
-
-        `initial_lease` leases the effect of the entered state.
-        """
+        """Commit a decision, or nothing; `initial_lease` leases what the entered state owes."""
         before, after, keys = decision.before, decision.after, self.keys
         counted = self._counted(decision, nonce := codec.nonce_of(op_id))
         owed = effect_messages(after, nonce, decision.owes, initial_lease)
-        named, messages_due = commit_keys(keys, machine, decision), owed
+        messages_due, parent_keys = owed, list[str]()
         if counted:
             parent, joined, message = counted
-            members, tally = keys.members(parent, joined), keys.tally(parent, joined)
-            named["parent_keys"] = [keys.record(parent), members, tally]
+            counts = keys.members(parent, joined), keys.tally(parent, joined)
+            parent_keys = [keys.record(parent), *counts]
             messages_due = (*owed, message)
-        named["message_queues"], messages = rendered_messages(messages_due, render)
+        queues, messages = rendered_messages(messages_due, render)
+        more = {"parent_keys": parent_keys, "message_queues": queues}
+        named = commit_keys(keys, machine, decision, **more)
         plan = {
             "id": after.id,
             "op_id": op_id,
@@ -179,7 +181,7 @@ class Store:
         plan |= shares_plan(decision.shares) | children_plan(decision)
         plan |= lease_plan(initial_lease, machine, after.state, decision.owes)
         plan |= {"data": b""} if after.data is before.data else {}
-        reply = call(self.client, "commit", *layout_of("commit").arranged(named, plan))
+        reply = call(self.client, "commit", named, plan)
         status, version, at_ms, paused, advance, *notified = (part.decode() for part in reply[:6])
         publish: tuple[EffectMessage, ...] = ()
         if status == "committed" and not messages:
@@ -190,16 +192,37 @@ class Store:
         detail = "" if status == "committed" else advance
         return Answer(status, int(version), int(at_ms), publish, detail, (*reply[6:],))
 
+    def move(self, machine: Machine, move: Move, *, token: str, cause: Cause) -> Answer:
+        """Move a record to another version of its table, or change nothing.
+
+        `token` is that of the effect of its state, if the caller holds it.
+        """
+        decision = move.decision
+        before, after = decision.before, decision.after
+        plan = {
+            "id": after.id,
+            "version": str(before.version),
+            "state": after.state,
+            "schema": str(after.schema),
+            "token": presented(token),
+            "renames": {suffix: asdict(renamed) for suffix, renamed in move.renames.items()},
+            **events_plan(machine, decision, cause, "", ({},)),
+            **machine_plan(machine),
+            **retitle_plan(before, after),
+        }
+        status, version = call(self.client, "move", move_keys(self.keys, machine, decision), plan)
+        return Answer(status.decode(), detail=version.decode())
+
     def note(
         self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render
     ) -> Answer:
         """Write a note into a record's log. Without an op-id a repeat writes it twice."""
-        keys, partition = self.keys, partition_of(record.id)
         nonce = codec.nonce_of(op_id)
         owes = tuple(Owed(effect, Kind.TRANSITION) for effect in draft.owes)
         detail = dict(draft.detail) | ({"deltas": dict(draft.deltas)} if draft.deltas else {})
         written = codec.encode(detail, "the note")
-        chain = keys.chain(record.id)
+        owed = effect_messages(record, nonce, owes)
+        queues, messages = rendered_messages(owed, render)
         plan = {
             "id": record.id,
             "machine": record.machine,
@@ -208,30 +231,20 @@ class Store:
             "warrant": [warrant.kind, *warrant.proof],
             "kind": draft.kind,
             "nonce": nonce,
-            "chain_length": len(chain),
+            "detail": written,
             "deltas": dict(draft.deltas),
             "timers": [
                 {"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in draft.timers
             ],
-            "effects": [codec.new_entry(owed, fires=False) for owed in owes],
+            "effects": [codec.new_entry(each, fires=False) for each in owes],
+            "messages": messages,
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
         if spender := draft.spender:
             plan["spender"] = [spender.suffix, presented(spender.token), spender.has_ended]
-        names = [
-            keys.record(record.id),
-            keys.log(record.id),
-            keys.ops(record.id),
-            keys.op_times(record.id),
-            keys.effects(partition),
-            keys.timers(partition),
-            keys.metrics(partition),
-            *chain,
-        ]
-        owed = effect_messages(record, nonce, owes)
-        queues, messages = rendered_messages(owed, render)
-        reply = call(self.client, "note", names + queues, [packed(plan), written, *messages])
+        named = self.keys.of(record.id, chain=self.keys.chain(record.id), message_queues=queues)
+        reply = call(self.client, "note", named, plan)
         status, version, _ = (part.decode() for part in reply)
         if status == "missing":
             raise UnknownRecordError(record.id)
@@ -245,22 +258,19 @@ class Store:
 
         `proposal` is the one that the person saw, who lets effects try again.
         """
-        keys, partition = self.keys, partition_of(record.id)
         codes = {"codes": list(cause.codes)} if cause.codes else {}
         who = {"actor": cause.actor, "reason": cause.reason, **codes}
-        detail = codec.encode(who, "the note")
-        names = [
-            keys.record(record.id),
-            keys.log(record.id),
-            keys.ops(record.id),
-            keys.op_times(record.id),
-            keys.effects(partition),
-            keys.timers(partition),
-            keys.waits(partition),
-        ]
-        digest = codec.digest(name, proposal)
-        args = [record.id, op_id, digest, detail, self.limits.op_window_ms, proposal]
-        status, *owed = (part.decode() for part in call(self.client, name, names, args))
+        plan = {
+            "id": record.id,
+            "op_id": op_id,
+            "digest": codec.digest(name, proposal),
+            "detail": codec.encode(who, "the note"),
+            "window_ms": self.limits.op_window_ms,
+        }
+        if name == "retry":
+            plan["proposal"] = proposal
+        named = self.keys.of(record.id)
+        status, *owed = (part.decode() for part in call(self.client, name, named, plan))
         pairs = zip(owed[::2], owed[1::2], strict=True)
         messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)
         return Answer(status, owed=messages)
@@ -277,15 +287,15 @@ class Store:
             "parent": parent_plan(parent.id, countdown, nonce=nonce, limits=self.limits),
             "member": member,
             "outcome": outcome,
+            "messages": messages,
         }
-        names = [
-            keys.record(parent.id),
-            keys.effects(partition_of(parent.id)),
-            keys.members(parent.id, countdown),
-            keys.tally(parent.id, countdown),
-            *queues,
-        ]
-        advance = call(self.client, "leave_countdown", names, [packed(plan), *messages])[0].decode()
+        named = keys.of(
+            parent.id,
+            members=keys.members(parent.id, countdown),
+            tally=keys.tally(parent.id, countdown),
+            message_queues=queues,
+        )
+        advance = call(self.client, "leave_countdown", named, plan)[0].decode()
         return Answer("departed", owed=(message,) if advance and not messages else ())
 
     def _message(self, record: Record, suffix: str, effect: str) -> EffectMessage:

@@ -47,10 +47,15 @@ class RejectedMessages:
         `verb` is what it asked for, if that can be asked for again.
         """
         text, whole = _text(body)
-        named = verb if whole else ""
-        names = [self.keys.rejected(), self.keys.rejected_counts(), self.keys.rejected_bytes()]
-        args = [kind, _encoded(reason)[:BODY_BYTES_MAX], text, named, KEPT_BYTES_MAX]
-        count: int = call(self.client, "reject", names, args)[0]
+        plan = {
+            "kind": kind,
+            "reason": _encoded(reason)[:BODY_BYTES_MAX],
+            "body": text,
+            "verb": verb if whole else "",
+            "bytes_max": KEPT_BYTES_MAX,
+        }
+        named = self._named() | {"counts": self.keys.rejected_counts()}
+        count: int = call(self.client, "reject", named, plan)[0]
         return count
 
     def counts(self) -> dict[str, int]:
@@ -80,8 +85,10 @@ class RejectedMessages:
     def drop(self, message_id: str) -> None:
         """Drop a message that somebody has dealt with. Raises CallError if it is not kept."""
         self.message(message_id)
-        names = [self.keys.rejected(), self.keys.rejected_bytes()]
-        call(self.client, "drop_rejected", names, [message_id])
+        call(self.client, "drop_rejected", self._named(), {"id": message_id})
+
+    def _named(self) -> dict[str, str]:
+        return {"rejected": self.keys.rejected(), "bytes": self.keys.rejected_bytes()}
 
 
 def _text(body: object) -> tuple[bytes, bool]:

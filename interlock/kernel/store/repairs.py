@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.record import partition_of
 from interlock.kernel.store import codec
-from interlock.kernel.store.commands import packed
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
 
@@ -32,18 +30,18 @@ class Repairs:
 
         Returns recounted, moved (something was committed after `position`) or missing.
         """
-        names = [self.keys.family_log(root), self.keys.record(root), self.keys.log(root)]
-        names += map(self.keys.counters, sums)
-        counters = [{name: str(n) for name, n in each.items()} for each in sums.values()]
-        plan = packed({"position": position, "sums": counters})
-        args = [plan, codec.encode(why, "the note")]
-        status: bytes = call(self.client, "recount", names, args)[0]
+        named = self.keys.of(root, counters=[*map(self.keys.counters, sums)])
+        plan = {
+            "position": position,
+            "sums": [{name: str(n) for name, n in each.items()} for each in sums.values()],
+            "detail": codec.encode(why, "the note"),
+        }
+        status: bytes = call(self.client, "recount", named, plan)[0]
         return status.decode()
 
     def free(self, root: str, name: str, holder: str) -> str:
         """Free a name whose holder does not exist, or has ended. Returns freed, moved or lives."""
-        keys, partition = self.keys, partition_of(root)
-        names = [keys.holds(root), keys.record(holder)]
-        names += [keys.hold_queue(root), keys.effects(partition)]
-        status: bytes = call(self.client, "free_hold", names, [name, holder])[0]
+        named = self.keys.of(root, record=self.keys.record(holder))
+        plan = {"name": name, "holder": holder}
+        status: bytes = call(self.client, "free_hold", named, plan)[0]
         return status.decode()

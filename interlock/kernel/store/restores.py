@@ -9,9 +9,10 @@ from typing import Any
 
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Machine
+from interlock.kernel.moving import as_read
 from interlock.kernel.record import Record, ancestors, partition_of
 from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Commit, packed, timers_plan
+from interlock.kernel.store.commands import Commit, timers_plan
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 from interlock.kernel.store.titles import title_plan
@@ -52,8 +53,8 @@ class Restores:
         """
         keys, partition = self.keys, partition_of(record.id)
         above = ancestors(record.id)
-        chain = keys.chain(record.id)
-        stage = machine.stage(record.state)
+        now = as_read(machine, record)
+        stage = machine.stage(now.state)
         plan: dict[str, Any] = {
             "id": record.id,
             "machine": machine.name,
@@ -67,39 +68,31 @@ class Restores:
             "digest": creation_digest,
             **title_plan(record),
             "ends": isinstance(stage, Terminal),
-            "timers": timers_plan(stage.due(record.data)),
+            "timers": timers_plan(stage.due(now.data)),
             "sums": {name: n for name, n in sums.items() if n},
-            "chain_length": len(chain),
             "hold": lock.name,
             "holder": lock.holder,
             "read_up_to": _read_upto(machine, record),
+            "data": codec.encode(record.data, "the data", codec.DATA_BYTES_MAX),
+            "lines": [part for line in lines for part in _arguments(line)],
         }
-        names = [
-            keys.record(record.id),
-            keys.tombstone(record.id),
-            keys.log(record.id),
-            keys.timers(partition),
-            keys.state_index(record.id, machine.name, record.state),
-            keys.ended(partition),
-            keys.holds(record.id),
-            keys.inbox(record.id),
-            keys.record(above[-1] if above else record.id),
-            *keys.list_indexes(partition, machine.name),
-            *chain,
-        ]
-        data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
-        args = [packed(plan), data, *(part for line in lines for part in _arguments(line))]
-        status: bytes = call(self.client, "restore", names, args)[0]
+        named = keys.of(
+            record.id,
+            state_index=keys.state_index(record.id, machine.name, record.state),
+            parent=keys.record(above[-1] if above else record.id),
+            creation_index=keys.creation_index(partition, machine.name),
+            chain=keys.chain(record.id),
+        )
+        status: bytes = call(self.client, "restore", named, plan)[0]
         return status.decode()
 
     def restore_family_log(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
         """Write commits into a family's log, the oldest first. Returns restored or closed."""
-        names = [self.keys.family_log(root), self.keys.holds(root)]
+        named, plan = self.keys.of(root), {"name": lock.name, "holder": lock.holder}
         status = b"restored"
         for start in range(0, len(commits), PAGE):
             rows = [part for commit in commits[start : start + PAGE] for part in commit]
-            args = [lock.name, lock.holder, *rows]
-            status = call(self.client, "restore_family_log", names, args)[0]
+            status = call(self.client, "restore_family_log", named, plan | {"commits": rows})[0]
             if status != b"restored":
                 break
         return status.decode()

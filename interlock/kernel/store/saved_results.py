@@ -67,10 +67,15 @@ class SavedResults:
         self, lease: Lease, name: str, encoded: bytes, *, is_outcome: bool = False
     ) -> SavedResult:
         record_id = lease.record.id
-        names = [self.keys.record(record_id), self.keys.saved(record_id)]
-        own = [lease.suffix, presented(lease.token), name]
-        args = [*own, encoded, self.results_max, "1" if is_outcome else "0"]
-        status = call(self.client, "save", names, args)[0]
+        plan = {
+            "suffix": lease.suffix,
+            "token": presented(lease.token),
+            "name": name,
+            "result": encoded,
+            "results_max": self.results_max,
+            "is_outcome": is_outcome,
+        }
+        status = call(self.client, "save", self.keys.of(record_id), plan)[0]
         if status == b"lost":
             raise FencedError(record_id, "token")
         if status == b"full":

@@ -1,8 +1,8 @@
 """The keys and arguments of a script by name, as the comment at its head lists them.
 
 A script and its callers have names and positions from that comment alone, so they cannot disagree.
-A script whose comment lists names gets a local variable for each key, and a table `plan` with the
-arguments. A name may have a mark:
+A script gets a local variable for each key, and a table `plan` with the arguments. A list of names
+is `none`, or each name may have a mark:
 
     name        a key, or an argument
     name?       an argument that is missing in most calls, or a flag: nil where it is not given
@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 _CONTRACT = re.compile(r"^-- KEYS +(.*?)^-- ARGV +(.*?)^-- Returns ", re.MULTILINE | re.DOTALL)
+_POSITION = re.compile(r"#(?:KEYS|ARGV)|(?:KEYS|ARGV)[\[,)]")
 _NAME = re.compile(r"([a-z_]+)(\?|\.\.\.|\*\.\.\.|\*|)")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,\s+{_NAME.pattern})*\s*")
+_NONE = "none"
 _OPTIONAL, _LIST, _LONG, _LONG_LIST = "?", "...", "*", "*..."
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 # Lua takes no more than 8,000 values at once, so a list is not unpacked.
@@ -39,6 +41,15 @@ local function list_at(values, position, length)
   end
   return found, next_position
 end"""
+
+
+class NamedKeys(Protocol):
+    """Keys by name. Iteration gives the names that a script has to take."""
+
+    def __iter__(self) -> Iterator[str]: ...
+    def __getitem__(self, name: str, /) -> Any: ...
+    def get(self, name: str, default: Any, /) -> Any:
+        """Return a list of keys; `default` where it is not given."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +72,7 @@ class ScriptLayout:
         short = (*self.required, *self.optional, *self.lists)
         return frozenset((*self.keys, *self.key_lists, *short, *self.long, *self.long_lists))
 
-    def arranged(
-        self, keys: Mapping[str, Any], plan: Mapping[str, Any]
-    ) -> tuple[list[str], list[Any]]:
+    def arranged(self, keys: NamedKeys, plan: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
         """Return keys and arguments as the script takes them.
 
         Lists and what is optional may be missing. Raises KeyError where anything else is missing,
@@ -91,10 +100,11 @@ class ScriptLayout:
         """The lines of Lua that give the script its variables."""
         long_lists = [f"plan.{name}" for name in self.long_lists]
         taken = len(self.key_lists)
+        variables = f"local {', '.join(self.keys)} = unpack(KEYS, 1, {len(self.keys)})"
         return "\n".join(
             [
-                _LIST_AT,
-                f"local {', '.join(self.keys)} = unpack(KEYS, 1, {len(self.keys)})",
+                *([_LIST_AT] if self.lists or self.key_lists or self.long_lists else []),
+                *([variables] if self.keys else []),
                 "local plan = cjson.decode(ARGV[1])",
                 *(f"plan.{name} = plan.{name} or NONE" for name in self.lists),
                 *(f"plan.{name} = ARGV[{n}]" for n, name in enumerate(self.long, 2)),
@@ -105,13 +115,16 @@ class ScriptLayout:
         )
 
 
-def layout_in(script: str) -> ScriptLayout | None:
-    """Return the layout that a script's comment lists; None if the script reads positions."""
+def layout_in(script: str) -> ScriptLayout:
+    """Return the layout that a script's comment lists.
+
+    Raises ValueError if the comment lists something else, or if the script reads positions.
+    """
     contract = _CONTRACT.search(script)
-    texts = [part.replace("\n--", "") for part in contract.groups()] if contract else []
-    if not texts or "KEYS[" in script or not all(map(_NAMES.fullmatch, texts)):
-        return None
-    keys, args = map(_NAME.findall, texts)
+    texts = [part.replace("\n--", "").strip() for part in contract.groups()] if contract else []
+    if not texts or _POSITION.search(script) or not all(map(_NAMES.fullmatch, texts)):
+        raise ValueError(f"keys and arguments are not by name in: {script[:200]}")
+    keys, args = ([] if text == _NONE else _NAME.findall(text) for text in texts)
 
     def marked(named: Iterable[tuple[str, str]], mark: str) -> tuple[str, ...]:
         return tuple(name for name, its in named if its == mark)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from time import perf_counter
+from time import CLOCK_MONOTONIC, clock_gettime, perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,12 +26,15 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store.call_times import BATCH, NAMED_SCRIPTS, READ, SCRIPT, CallTimes
 from interlock.kernel.store.connections import ConnectionCache
-from interlock.kernel.store.script_layout import ScriptLayout, layout_in
+from interlock.kernel.store.script_layout import NamedKeys, ScriptLayout, layout_in
 
 Client = Redis | RedisCluster
 # The errors of a cluster are no RedisErrors.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use"
+GUARD_S = 2.0  # a client runs scripts for so long after a check that they may be run
+# It also runs while the computer sleeps.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", CLOCK_MONOTONIC)
 # How a server answers that wants a password and was given none, or another one than before.
 _LOGIN = ("NOAUTH", "WRONGPASS", "HELLO must be called with the client already authenticated")
 
@@ -43,17 +47,13 @@ def source_of(name: str) -> str:
     """
     parts: dict[str, str] = {}
     script = _without_uses(f"{name}.lua", parts)
-    layout = layout_in(script)
-    variables = [layout.prologue] if layout else []
-    return "\n".join([*parts.values(), *variables, script])
+    return "\n".join([*parts.values(), layout_in(script).prologue, script])
 
 
 @cache
 def layout_of(name: str) -> ScriptLayout:
-    """Return the layout of a script that has its keys and arguments by name."""
-    layout = layout_in(_without_uses(f"{name}.lua", {}))
-    assert layout is not None, f"{name}.lua reads positions"
-    return layout
+    """Return the layout of a script."""
+    return layout_in(_without_uses(f"{name}.lua", {}))
 
 
 def _without_uses(path: str, parts: dict[str, str]) -> str:
@@ -74,11 +74,27 @@ def sha_of(name: str) -> str:
 
 
 @dataclass(slots=True)
+class _Guard:
+    """A check that may refuse the scripts of a client, and when it has passed last."""
+
+    check: Callable[[Client], None]
+    passed_s: float
+
+    def refuse(self, client: Client) -> None:
+        """Raise what the check raises; it is made again only after GUARD_S in which it passes."""
+        began_s = clock_gettime(_CLOCK)
+        if began_s - self.passed_s >= GUARD_S:
+            self.check(client)
+            self.passed_s = began_s
+
+
+@dataclass(slots=True)
 class _ClientState:
     """What is kept for a client: its connections, unless it is a cluster's, and what it counts."""
 
     connections: ConnectionCache | None = None
     times: CallTimes | None = None
+    guard: _Guard | None = None
 
 
 # A state is dropped together with its client.
@@ -90,29 +106,45 @@ def count_call_times(client: Client, times: CallTimes) -> None:
     _state_of(client).times = times
 
 
-def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
-    """Run a script. Raises a StoreError that says what the store refused; a repeat is safe."""
+def guard(client: Client, check: Callable[[Client], None]) -> None:
+    """Run no script by a client from now on unless `check` has passed in the last GUARD_S."""
+    _state_of(client).guard = _Guard(check, clock_gettime(_CLOCK))
+
+
+def call(client: Client, name: str, keys: NamedKeys, plan: Mapping[str, Any]) -> Any:
+    """Run a script with keys and arguments by the names in its comment; a repeat is safe.
+
+    Raises a StoreError that says what the store refused, KeyError for a name that does not fit.
+    """
+    names, args = layout_of(name).arranged(keys, plan)
 
     def run() -> Any:
         try:
-            return _send(client, ("EVALSHA", sha_of(name), len(keys), *keys, *args))
+            return _send(client, ("EVALSHA", sha_of(name), len(names), *names, *args))
         except exceptions.NoScriptError:
-            return client.eval(source_of(name), len(keys), *keys, *args)
+            return client.eval(source_of(name), len(names), *names, *args)
 
     state = _state_of(client)
+    if state.guard is not None:
+        state.guard.refuse(client)
     return _answer(client, state.times, name if name in NAMED_SCRIPTS else SCRIPT, run)
 
 
-def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[Any]]]) -> list[Any]:
+def call_all(
+    client: Client, name: str, calls: Sequence[tuple[NamedKeys, Mapping[str, Any]]]
+) -> list[Any]:
     """Run a script once for each pair of keys and arguments, in one round trip.
 
-    Raises StoreError. The calls are independent of each other, and a repeat of each must be safe.
+    Raises as `call`. The calls are independent of each other, and a repeat of each must be safe.
     """
-    commands = [("EVALSHA", sha_of(name), len(keys), *keys, *args) for keys, args in calls]
+    if (guarded := _state_of(client).guard) is not None:
+        guarded.refuse(client)
+    arranged = [layout_of(name).arranged(keys, plan) for keys, plan in calls]
+    commands = [("EVALSHA", sha_of(name), len(names), *names, *args) for names, args in arranged]
     replies = _exchange(client, commands, raise_on_error=False)
-    for at, (keys, args) in enumerate(calls):
+    for at, (keys, plan) in enumerate(calls):
         if isinstance(replies[at], exceptions.NoScriptError):
-            replies[at] = call(client, name, keys, args)
+            replies[at] = call(client, name, keys, plan)
         elif isinstance(replies[at], Exception):
             raise store_error(replies[at]) from replies[at]
     return replies

@@ -43,8 +43,8 @@ class Slots:
     def acquire(self, name: str, record: Record, limit: int) -> Occupied:
         """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
-        args = [record.id, limit, uuid4().hex, score]
-        status, *given = call(self.client, "acquire_slot", self._names(name), args)
+        plan = {"id": record.id, "limit": limit, "call_id": uuid4().hex, "score": score}
+        status, *given = call(self.client, "acquire_slot", self._named(name), plan)
         return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
@@ -52,13 +52,17 @@ class Slots:
 
         With an empty id only the free slots are given. Returns the records to wake.
         """
-        args = [record_id, limit, uuid4().hex]
-        _, *given = call(self.client, "release_slot", self._names(name), args)
+        plan = {"id": record_id, "limit": limit, "call_id": uuid4().hex, "taken_by": "any"}
+        _, *given = call(self.client, "release_slot", self._named(name), plan)
         return tuple(RecordId(one.decode()) for one in given)
 
-    def _names(self, name: str) -> list[str]:
+    def _named(self, name: str) -> dict[str, str]:
         keys = self.keys
-        return [keys.slots(name), keys.slots_queue(name), keys.slots_reports(name)]
+        return {
+            "holders": keys.slots(name),
+            "queue": keys.slots_queue(name),
+            "reports": keys.slots_reports(name),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +117,20 @@ class EffectSlots:
     def acquire(self, key: str, needed: Needed, limit: int) -> Taken:
         """Take a slot for an effect, or enter the queue for one. A `limit` of 0 is none."""
         name = needed.slots
-        names = [*self.keys.effect_slots(name), self.keys.checked_slots(partition_of(name))]
-        score = needed.priority * PRIORITY_SCALE + needed.since_ms
+        checked = self.keys.checked_slots(partition_of(name))
         stamp = uuid4().hex
-        args = [key, limit, stamp, score, name, CHECK_MS, CHECK_SELDOM_MS, OFFER_MS]
-        status, *given = call(self.client, "acquire_slot", names, args)
+        plan = {
+            "id": key,
+            "limit": limit,
+            "call_id": stamp,
+            "score": needed.priority * PRIORITY_SCALE + needed.since_ms,
+            "name": name,
+            "check_ms": CHECK_MS,
+            "check_seldom_ms": CHECK_SELDOM_MS,
+            "offer_ms": OFFER_MS,
+        }
+        named = self.keys.effect_slots(name) | {"checked_slots": [checked]}
+        status, *given = call(self.client, "acquire_slot", named, plan)
         return Taken(stamp if status == b"held" else "", tuple(one.decode() for one in given))
 
     def release(self, slots: str, limit: int, key: str = "", stamp: str = "") -> tuple[str, ...]:
@@ -125,28 +138,36 @@ class EffectSlots:
 
         Without a key only the free slots are given. Returns the effects to wake.
         """
-        args = [key, limit, uuid4().hex, stamp]
-        names = [*self.keys.effect_slots(slots)]
-        _, *given = call(self.client, "release_slot", names, args)
+        plan = {"id": key, "limit": limit, "call_id": uuid4().hex, "taken_by": stamp}
+        _, *given = call(self.client, "release_slot", self.keys.effect_slots(slots), plan)
         return tuple(one.decode() for one in given)
 
-    def check(self, key: str, *, poll_ms: int, too_long: bool = False) -> tuple[str, int]:
-        """Return whether an effect is at `work`, `due`, or `free` of its slot for good.
+    def check(
+        self, slots: str, key: str, *, poll_ms: int, too_long: bool = False
+    ) -> tuple[str, int]:
+        """Return whether an effect is at `work`, `due`, or `free` of such a slot for good.
 
         One that is due is polled after `poll_ms`, if it does not begin before; its priority is
         returned with it. If it has had its slot for `too_long` without beginning, it is free of it.
         """
         record_id, suffix = split_key(key)
-        effects = self.keys.effects(partition_of(record_id))
-        names = [self.keys.record(record_id), effects, *self.keys.chain(record_id)]
-        args = [record_id, suffix, poll_ms, "1" if too_long else ""]
-        status, priority = call(self.client, "check_slot", names, args)
+        named = self.keys.of(record_id, chain=self.keys.chain(record_id))
+        plan = {
+            "id": record_id,
+            "suffix": suffix,
+            "poll_ms": poll_ms,
+            "too_long": too_long,
+            "slots": slots,
+        }
+        status, priority = call(self.client, "check_slot", named, plan)
         return status.decode(), int(priority)
 
     def poll(self, slots: str) -> list[EffectSlot] | None:
         """Return the effects that have a slot of this name; None if they were polled just now."""
-        names = [*self.keys.effect_slots(slots), self.keys.checked_slots(partition_of(slots))]
-        reply = call(self.client, "poll_slots", names, [slots, CHECK_MS, CHECK_SELDOM_MS])
+        checked = self.keys.checked_slots(partition_of(slots))
+        named = self.keys.effect_slots(slots) | {"checked_slots": checked}
+        plan = {"name": slots, "check_ms": CHECK_MS, "check_seldom_ms": CHECK_SELDOM_MS}
+        reply = call(self.client, "poll_slots", named, plan)
         if not reply:
             return None
         now_ms, rows = int(reply[0]), zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
@@ -154,13 +175,15 @@ class EffectSlots:
 
     def due(self, partition: int, limit: int) -> list[str]:
         """Return the names of slots to poll now."""
-        reply = call(self.client, "list_due", [self.keys.checked_slots(partition)], [limit])
+        named = {"index": self.keys.checked_slots(partition)}
+        reply = call(self.client, "list_due", named, {"limit": limit})
         return [name.decode() for name in reply]
 
     def use(self, names: Iterable[str]) -> dict[str, SlotUse]:
         """Return for each name how many effects have a slot, and how many wait for one."""
         listed = list(dict.fromkeys(names))
-        keys = [key for name in listed for key in self.keys.effect_slots(name)[:2]]
+        slots = map(self.keys.effect_slots, listed)
+        keys = [each[name] for each in slots for name in ("holders", "queue")]
         counts = read_all(self.client, [("ZCARD", key) for key in keys])
         pairs = zip(listed, counts[::2], counts[1::2], strict=True)
         return {name: SlotUse(int(held), int(waiting)) for name, held, waiting in pairs}

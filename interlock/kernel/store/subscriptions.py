@@ -57,21 +57,19 @@ class Subscriptions:
         return self._subscribed(target, subscriber, AHEAD_MS)
 
     def _subscribed(self, target: str, subscriber: Subscriber, ahead_ms: int) -> tuple[str, str]:
-        keys = self.keys
-        names = [keys.record(target), keys.subscribers(target), keys.tombstone(target)]
-        reply = call(self.client, "subscribe", names, [_line(subscriber), ahead_ms])
+        plan = {"subscriber": _line(subscriber), "ahead_ms": ahead_ms}
+        reply = call(self.client, "subscribe", self.keys.of(target), plan)
         status, state = (part.decode() for part in reply)
         return (status if status in (MISSING, PRUNED) else ""), state if status == "ended" else ""
 
     def join(self, subscriber: Subscriber, members: Sequence[str]) -> bool:
         """Count records in the subscriber's countdown. Returns False where that is closed."""
-        names = [
-            self.keys.record(subscriber.id),
-            self.keys.members(subscriber.id, subscriber.countdown),
-        ]
+        joined = self.keys.members(subscriber.id, subscriber.countdown)
+        named = self.keys.of(subscriber.id, members=joined)
         pages = [members[at : at + PAGE] for at in range(0, len(members), PAGE)]
         return all(
-            call(self.client, "join_countdown", names, list(page))[0] == b"joined" for page in pages
+            call(self.client, "join_countdown", named, {"joining": page})[0] == b"joined"
+            for page in pages
         )
 
     def subscribers(self, record_id: str) -> Iterator[Subscriber]:

@@ -26,8 +26,12 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def names_of(record: Record) -> list[str]:
     """Return what the search index has of a record: its id, and each word of its title."""
-    words = [f"{word} {record.id}" for word in words_of(record.title)]
-    return [f"{ID_MARK}{record.id}", *words]
+    return names_by(record.id, record.title)
+
+
+def names_by(record_id: str, title: str) -> list[str]:
+    """Return what the search index has of the record with an id and a title."""
+    return [f"{ID_MARK}{record_id}", *(f"{word} {record_id}" for word in words_of(title))]
 
 
 def names_below(record_id: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 from interlock.kernel.errors import MissedError, UnknownRecordError
 from interlock.kernel.event import EFFECT_FAILED, LAPSE, START, Event, Note
 from interlock.kernel.machine import Machine
+from interlock.kernel.moving import state_now
 from interlock.kernel.record import (
     PARTITIONS,
     Record,
@@ -54,8 +55,10 @@ class RecordInState:
 class Views:
     """The reads, over one client."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
-        self.client, self.keys = client, keys
+    def __init__(
+        self, client: Client, keys: Keys, machines: Mapping[str, Machine] | None = None
+    ) -> None:
+        self.client, self.keys, self.machines = client, keys, machines or {}
 
     def record(self, record_id: str) -> Record:
         """Return a record. Raises UnknownRecordError, UnreadableRecordError."""
@@ -63,7 +66,7 @@ class Views:
         pairs, counters = read_all(self.client, [("HGETALL", name) for name in names])
         if not pairs:
             raise UnknownRecordError(record_id)
-        return codec.record_of(record_id, pairs, counters)
+        return codec.record_of(record_id, pairs, counters, self.machines)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return the whole log of a record, oldest first."""
@@ -119,23 +122,24 @@ class Views:
 
     def tally(self, record_id: str, countdown: str) -> dict[str, int]:
         """Return how many members have left a countdown, by the state in which they ended."""
-        pairs = read(self.client, "HGETALL", self.keys.tally(record_id, countdown))
-        return codec.counts(pairs)
+        return codec.counts(read(self.client, "HGETALL", self.keys.tally(record_id, countdown)))
 
     def counts(
         self, machines: Iterable[Machine], partitions: Collection[int] = range(PARTITIONS)
     ) -> dict[str, Counter[str]]:
-        """Return how many records of each machine are in each state, in one round trip."""
+        """Return how many records of each machine are in each state, by its present name."""
         chosen = list(machines)
-        totals: dict[str, Counter[str]] = {machine.name: Counter() for machine in chosen}
-        states = [(one.name, str(stage.state)) for one in chosen for stage in one.stages]
-        calls = [(self.keys.state_indexes(one, states), list[Any]()) for one in partitions]
-        # One script for each partition: nearly every state of a partition is empty, and to read
-        # that many replies takes several times as long.
+        totals = {machine.name: Counter[str]() for machine in chosen}
+        places = [(one, str(stage.state)) for one in chosen for stage in one.stages]
+        places += [(one, old) for one in chosen for old in one.renamed]
+        names = [(found.name, state) for found, state in places]
+        indexes = (self.keys.state_indexes(one, names) for one in partitions)
+        calls = [({"indexes": group}, dict[str, Any]()) for group in indexes]
+        # One script a partition: most states are empty, and as many replies take far longer.
         for reply in call_all(self.client, "count", calls):
             for at, number in zip(reply[::2], reply[1::2], strict=True):
-                machine, state = states[at - 1]
-                totals[machine][state] += number
+                found, state = places[at - 1]
+                totals[found.name][state_now(found, state)] += number
         return totals
 
     def ids(
@@ -199,7 +203,8 @@ class Views:
         found = read_all(self.client, [("HGETALL", name) for name in names])
         rows = zip(asked, found[::2], found[1::2], strict=True)
         if readable_by is None:
-            return {one: codec.record_of(one, *pairs) for one, *pairs in rows if pairs[0]}
+            known = self.machines
+            return {one: codec.record_of(one, row, n, known) for one, row, n in rows if row}
         parsed = (codec.readable_record_of(*row, readable_by) for row in rows)
         return {record.id: record for record in parsed if record}
 
@@ -265,11 +270,10 @@ class Views:
         by_partition: dict[int, list[StateKey]] = defaultdict(list)
         for key in state_keys:
             by_partition[key.partition].append(key)
-        # One script for each partition: nearly every state of a partition is empty, and to read
-        # that many replies takes several times as long.
+        # One script a partition: most states are empty, and as many replies take far longer.
         groups = list(by_partition.values())
-        calls: list[tuple[list[str], list[Any]]] = [
-            ([self._state_index(key) for key in group], []) for group in groups
+        calls = [
+            ({"indexes": [*map(self._state_index, group)]}, dict[str, Any]()) for group in groups
         ]
         found: dict[StateKey, int] = {}
         for group, reply in zip(groups, call_all(self.client, "count", calls), strict=True):

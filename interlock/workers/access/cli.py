@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.kernel.store.access_tokens import AccessToken
+from interlock.kernel.store.people import AccessToken
 from interlock.workers.access.roles import Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
 from interlock.workers.client import Client
 from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, guarded
-from interlock.workers.terminal.screen import fields, grid, out, program
+from interlock.workers.terminal.page import Cell, Part, Sentence, Since, Table, Until
+from interlock.workers.terminal.page_parts import fields
+from interlock.workers.terminal.screen import program
 
 app = typer.Typer(help="Make, list and revoke access tokens for the HTTP API.")
 DAYS = 90
@@ -52,7 +54,7 @@ def create(
         )
     else:
         text, kept = interlock.create_token(holder, roles=roles, machines=named, days=days)
-    answer({"token": text, **shown(kept)}, as_json=as_json, show=_print_made)
+    answer({"token": text, **shown(kept)}, as_json=as_json, show=_made)
 
 
 @app.command("list")
@@ -65,8 +67,8 @@ def list_tokens(as_json: AsJson = False) -> None:
         if isinstance(interlock, Client)
         else interlock.tokens()
     )
-    found = [shown(token) for token in tokens]
-    answer(found, as_json=as_json, show=_print_table)
+    found, now_ms = [shown(token) for token in tokens], interlock.now_ms()
+    answer(found, as_json=as_json, show=lambda _: [_table(tokens, now_ms)], now_ms=now_ms)
 
 
 @app.command("revoke")
@@ -107,16 +109,17 @@ def _time(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="seconds") if ms else ""
 
 
-def _print_made(made: dict[str, Any]) -> None:
-    out.print(made["token"], soft_wrap=True, highlight=False, markup=False)
+def _made(made: dict[str, Any]) -> list[Part]:
     limits = f", for {', '.join(made['machines'])} only" if made["machines"] else ""
     expires = f"until {made['expires'][:10]}" if made["expires"] else "for ever"
     roles = ", ".join(made["roles"])
-    out.print(f"{made['holder']} has the role {roles}{limits}, {expires}.", style="dim")
-    out.print(_about_commands(made), style="dim")
-    out.print(
-        f"It is not shown again. To end it: {program()} token revoke {made['id']}", style="dim"
-    )
+    end = f"{program()} token revoke {made['id']}"
+    return [
+        Sentence(made["token"]),
+        Sentence(f"{made['holder']} has the role {roles}{limits}, {expires}.", "soft"),
+        Sentence(_about_commands(made), "soft"),
+        Sentence(f"It is not shown again. To end it: {end}", "soft"),
+    ]
 
 
 def _about_commands(made: dict[str, Any]) -> str:
@@ -127,13 +130,24 @@ def _about_commands(made: dict[str, Any]) -> str:
     return f"Its holder may name no command to run; the role {Role.RUNNER} may."
 
 
-def _print_table(found: list[dict[str, Any]]) -> None:
-    if not found:
-        out.print("no access tokens: `interlock token create NAME --role ROLE` makes one")
-        return
-    table = grid("id", "holder", "created", "used", "expires", "revoked", "roles", "machines")
-    for row in found:
-        times = (row[name][:10] or "-" for name in ("created", "used", "expires", "revoked"))
-        machines = ", ".join(row["machines"]) or "all"
-        table.add_row(row["id"], row["holder"], *times, ", ".join(row["roles"]), machines)
-    out.print(table)
+def _table(tokens: Sequence[AccessToken], now_ms: int) -> Table:
+    rows = [
+        (
+            token.id,
+            token.holder,
+            _ago(token.created_ms),
+            _ago(token.used_ms),
+            Until(token.expires_ms) if token.expires_ms > now_ms else _ago(token.expires_ms),
+            _ago(token.revoked_ms),
+            ", ".join(token.roles),
+            ", ".join(token.machines) or "all",
+        )
+        for token in tokens
+    ]
+    columns = ("Id", "Holder", "Age", "Used", "Expires", "Revoked", "Roles", "Machines")
+    none = "no access tokens: `interlock token create NAME --role ROLE` makes one"
+    return Table(columns, rows, none)
+
+
+def _ago(at_ms: int) -> Cell:
+    return Since(at_ms) if at_ms else ""

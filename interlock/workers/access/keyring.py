@@ -9,8 +9,7 @@ from __future__ import annotations
 from secrets import compare_digest
 
 from interlock.kernel.errors import TokenRefusedError
-from interlock.kernel.store.access_tokens import AccessToken, AccessTokens
-from interlock.kernel.store.sessions import Sessions, Shown
+from interlock.kernel.store.people import AccessToken, AccessTokens, Sessions, Shown
 from interlock.workers.access.roles import Caller, Role
 from interlock.workers.access.tokens import caller_with, shown_by
 from interlock.workers.engine.sessions import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
-from interlock.kernel.store.access_tokens import USE_PERIOD_MS
+from interlock.kernel.store.people import USE_PERIOD_MS
 from interlock.workers.access.keyring import Keyring, holder_of
 from interlock.workers.access.roles import Caller
 from interlock.workers.engine.kept import Kept

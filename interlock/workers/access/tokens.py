@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, TokenRefusedError
 from interlock.kernel.machine import Machine
-from interlock.kernel.store.access_tokens import AccessToken, AccessTokens
-from interlock.kernel.store.sessions import Shown
+from interlock.kernel.store.people import AccessToken, AccessTokens, Shown
 from interlock.workers.access.roles import Caller, Role, roles_named
 from interlock.workers.engine.sessions import digest_of
 from interlock.workers.engine.submission import check_actor

@@ -15,7 +15,7 @@ from typing import Any
 from fastapi.concurrency import run_in_threadpool
 
 from interlock.kernel.errors import StoreError
-from interlock.kernel.store.access_tokens import AccessTokens
+from interlock.kernel.store.people import AccessTokens
 from interlock.workers.access.roles import Caller
 from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.refusals import Repeated

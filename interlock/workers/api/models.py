@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from interlock.kernel.decision import Explanation
-from interlock.kernel.record import Record
+from interlock.kernel.record import PRIORITY_DEFAULT, PRIORITY_LAST, Record
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store import codec
-from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.listings import ListedRecord
+from interlock.kernel.store.people import AccessToken
 from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
@@ -49,7 +50,9 @@ class NewRecord(Body):
 
     machine: Annotated[str, Field(examples=["thread"])]
     payload: Annotated[Fields, Field(examples=[EXAMPLE])]
-    priority: Annotated[int, Field(strict=True, ge=0, le=9, description="0 is first.")] = 5
+    priority: Annotated[
+        int, Field(strict=True, ge=0, le=PRIORITY_LAST, description="0 is first.")
+    ] = PRIORITY_DEFAULT
 
 
 class NamedRecord(NewRecord):
@@ -234,12 +237,16 @@ class Lines(BaseModel):
 
 
 class Explained(BaseModel):
-    """What a trigger would do now: the state that it leads to, or '' and why it is refused."""
+    """What a trigger would do now: the state that it leads to, or '' and why it is refused.
+
+    `by` is who may fire it in this state; it is empty where one trigger alone is explained.
+    """
 
     trigger: str
     state: str
     target: str
     sentence: str
+    by: list[str] = []
 
 
 def record_body(client: Client, record: Record) -> RecordBody:
@@ -260,7 +267,7 @@ def record_body(client: Client, record: Record) -> RecordBody:
         paused=record.paused,
         counted=record.counted,
         proposal=record.proposal,
-        ended=isinstance(machine.stage(record.state), Terminal),
+        ended=isinstance(shown_stage(machine, record.state), Terminal),
         asks_person=asks_person(machine, record),
         outlook=client.outlook(record),
         effects=[asdict(replace(entry, token="")) for entry in record.entries],
@@ -271,9 +278,7 @@ def record_body(client: Client, record: Record) -> RecordBody:
 
 def explained(found: Explanation) -> Explained:
     """Return an explanation as an answer has it."""
-    return Explained(
-        trigger=found.trigger, state=found.state, target=found.target, sentence=found.sentence
-    )
+    return Explained(**asdict(found))
 
 
 class OutputBody(BaseModel):

@@ -9,12 +9,12 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import UnknownMachineError
+from interlock.kernel.outline import outline_of
 from interlock.workers.api.access import NewId, Reading, ReadingAll, Submitting
 from interlock.workers.api.models import Fields
 from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
-from interlock.workers.ops.outline import outline
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.producer_message import send_message as accept
 
@@ -32,7 +32,7 @@ def machine(name: str, client: Reading) -> Fields:
     """Return the table of a machine: its states, and its rows with who may fire them."""
     if name not in client.machines:
         raise UnknownMachineError(name, sorted(client.machines))
-    return outline(client.machines[name])
+    return outline_of(client.machines[name])
 
 
 @router.post("/v1/messages/{kind}", operation_id="sendMessage")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from interlock.kernel.store.access_tokens import AccessToken
+from interlock.kernel.store.people import AccessToken
 from interlock.workers.access.tokens import make_token
 from interlock.workers.api.access import Administering, CallerHere
 from interlock.workers.api.models import Fields, MadeToken, Me, NewToken

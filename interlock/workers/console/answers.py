@@ -11,6 +11,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from interlock.kernel.errors import CallError, KernelError, UnknownRecordError
 from interlock.workers.client import Client
 from interlock.workers.console.card_page import is_withheld
+from interlock.workers.console.card_summary import CardSummary, summary_of
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Deciding
@@ -29,6 +30,7 @@ class ChosenCard:
 
     proposal: str
     card: Card | None
+    summary: CardSummary | None = None
     consequences: Consequences | None = None
     leads_to: str = ""
     takes_reason: bool = False
@@ -96,6 +98,7 @@ def _chosen(client: Client, proposal: str, choice: str) -> ChosenCard:
     return ChosenCard(
         proposal,
         card,
+        summary_of(card, record, client.actor, client.dispatch.views.now_ms()),
         consequences(client, record, card),
         leads_to(client.dispatch.lifecycle.machine(record.machine), record, offer.trigger),
         takes_reason=text_field(choice) in _properties(offer.schema),

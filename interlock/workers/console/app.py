@@ -23,10 +23,11 @@ from interlock.workers.console import (
     record,
     systems,
 )
+from interlock.workers.console.docs import Docs
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.live import Looks
 from interlock.workers.console.oidc import Provider
-from interlock.workers.console.render import FOLDER
+from interlock.workers.console.render import FOLDER, answer_wrong_addresses
 from interlock.workers.console.series import Samples
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine.escalation import check_escalations
@@ -51,11 +52,13 @@ def create_console(client: Client) -> FastAPI:
     pages_of(client)  # a page that cannot be imported is an error at the start
     samples = Samples(client.dispatch)
     app = create_app(client, samples.running)
+    answer_wrong_addresses(app)
     app.state.samples, app.state.looks = samples, Looks()
     app.state.known_sessions = KnownSessions(app.state.keyring, client.now_ms)
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     for module in PAGES:
         add_routes(app, module.router)
+    app.mount("/docs", GZipMiddleware(Docs()))
     app.mount("/static", GZipMiddleware(StaticFiles(directory=FOLDER / "static")))
     return app

@@ -27,7 +27,7 @@ def choose(
 ) -> Response:
     """Show which records would be acted on, and which not, and why. Nothing is changed."""
     now_ms = client.dispatch.views.now_ms()
-    wanted = conditions(q, now_ms)
+    wanted = conditions(q, now_ms, client.machines)
     if not wanted:
         raise CallError(
             "search for some records first: without a search this would be about every record"

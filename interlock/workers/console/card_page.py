@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -14,17 +14,22 @@ from interlock.kernel.blame import blamed
 from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
 from interlock.kernel.record import Record
+from interlock.kernel.shown_stage import shown_stage
 from interlock.workers.client import Client
+from interlock.workers.console.answer_forms import AnswerForm, answer_form
+from interlock.workers.console.answer_results import result_of
+from interlock.workers.console.card_summary import CardSummary, summary_of
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
-from interlock.workers.console.forms import FormField, fields_of, for_capability
+from interlock.workers.console.inbox_order import InboxList, neighbours
 from interlock.workers.console.live import is_renewal, looked_up
+from interlock.workers.console.plain_words import rest_of_proposal, says_name
 from interlock.workers.console.record_look import used_of
-from interlock.workers.console.render import page, words
+from interlock.workers.console.render import page
 from interlock.workers.console.system_pages import FAILED
 from interlock.workers.console.timeline import LogRow, timeline
-from interlock.workers.engine.answer_commands import example_answer, needs_answer
+from interlock.workers.engine.answer_commands import example_answer
 from interlock.workers.engine.card import OBSTACLE, QUARANTINE, Affordance, Card
-from interlock.workers.ops.screen import CARD_NOTES, ROUTINE_NOTES
+from interlock.workers.ops.history_page import CARD_NOTES, ROUTINE_NOTES
 from interlock.workers.systems import evidence
 from interlock.workers.terminal.page import Section, Sentence
 
@@ -33,38 +38,34 @@ log = logging.getLogger(__name__)
 LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
 ROUTINE = (*ROUTINE_NOTES, *CARD_NOTES)
 NEWS_MAX = 30
-# The answers that say no, in the order in which the key `r` chooses one.
-NO = ("reject", "drop", "skip", "terminate", "cancel")
-CHANGE = ("edit", "redirect")
+SAID_IN_WORDS = ("provided", "redirected")
 CLAIMS = (CARD_CLAIMED, CARD_RELEASED)
 VERSION_LENGTH_MAX = 15
-HIDDEN = ("proposal", "choice", "seen")
+HIDDEN = ("proposal", "choice", "suggested", "at_once", "seen", "list", "from", "part", "sure")
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerForm:
-    """One possible answer, with its form. `key` chooses it; `asks` is what is asked once before.
+class RefusedAnswer:
+    """Why an answer was not given: a sentence, and what is wrong with fields, by their names."""
 
-    `wrong` has what is wrong with the fields of a form that was sent, by their names.
-    """
+    sentence: str
+    status: int
+    wrong: Mapping[str, str] = field(default_factory=dict)
 
-    offer: Affordance
-    key: str
-    fields: tuple[FormField, ...]
-    values: Mapping[str, str]
-    wrong: Mapping[str, str]
-    leads_to: str
-    asks: str
-    is_shown: bool
-    needs: bool  # something must be filled in
-    is_short: bool  # its fields are all optional and empty: its button comes first
+
+NO_PROBLEM = RefusedAnswer("", 200)
 
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """A card with what an answer to it would do. Only others may give answers in `withheld`."""
+    """A card with what an answer to it would do. Only others may give answers in `withheld`.
+
+    `summary` is what the list shows of it, `rest` what is proposed and the question does not say.
+    """
 
     card: Card
+    summary: CardSummary
+    rest: tuple[tuple[str, str], ...]
     consequences: Consequences | None
     answers: tuple[AnswerForm, ...]
     withheld: tuple[str, ...] = ()
@@ -76,34 +77,40 @@ def show_cards(
     record_id: str,
     *,
     texts: Mapping[str, str],
-    problem: str = "",
-    wrong: Mapping[str, str] = {},
-    status: int = 200,
+    problem: RefusedAnswer = NO_PROBLEM,
 ) -> Response:
     """Return the page of a record's open cards.
 
-    `texts` are those of a form that was sent, and are kept in it; `wrong` says what is wrong with
-    which of its fields. With `seen`, the version of the record that was shown before, the page
-    begins with what has happened since.
+    `texts` are those of a form that was sent, and are kept in it. With `seen`, the version of the
+    record that was shown before, the page begins with what has happened since. With `list`, the
+    query of a list of cards, it leads to the card before and to the one after it in that list.
     """
+    shown = InboxList.of_query(texts.get("list", ""))
 
     def read() -> dict[str, Any]:
-        return _look(client, client.show(record_id), texts, wrong)
+        return _look(client, client.show(record_id), texts, problem.wrong)
 
     seen = looked_up(request, client, read)
     if not is_renewal(request):
         seen["views"] = [_offered(client, seen["record"], view) for view in seen["views"]]
     kept = {name: text for name, text in texts.items() if text.strip() and name not in HIDDEN}
     answers = [answer for view in seen["views"] for answer in view.answers]
-    is_open = any(answer.is_shown for answer in answers if answer.values)
+    is_open = any(answer.is_open for answer in answers if answer.values)
+    # A page that looks for news shows no evidence, which takes long to read.
+    found = [] if is_renewal(request) else _evidence(client, seen["record"])
     return page(
         request,
         "card.html",
-        status,
-        problem=problem,
-        kept={} if is_open or not problem else kept,
-        # A page that looks for news shows no evidence, which takes long to read.
-        evidence=[] if is_renewal(request) else _evidence(client, seen["record"]),
+        problem.status,
+        problem=problem.sentence,
+        kept={} if is_open or not problem.sentence else kept,
+        evidence={
+            place: [each for each in found if each.place == place]
+            for place in ("first", "", "wide")
+        },
+        shown=shown,
+        place=None if is_renewal(request) else neighbours(client, record_id, shown),
+        answered=result_of(client, request.query_params.get("answered", "")),
         **seen,
     )
 
@@ -114,7 +121,7 @@ def _look(
     """Read what is the same for all who look at the cards of a record."""
     views, machine = client.dispatch.views, client.dispatch.lifecycle.machine(record.machine)
     reminders = (
-        one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
+        one for one in record.timers if _is_reminder(shown_stage(machine, record.state), one.name)
     )
     latest = views.latest([record.id], LINES_READ)[record.id]
     above = [record.parent] if record.parent else []
@@ -128,18 +135,10 @@ def _look(
         "reminder": next(reminders, None),
         "parent": next(iter(parents.values()), None),
         "costs": used_of(record.counters),
+        "wrote": _who_wrote(latest),
         "rows": timeline([line for line in latest if not _is_routine(line)])[:LINES],
         "now_ms": views.now_ms(),
     }
-
-
-def answer_fields(
-    schema: Mapping[str, Any], card: Card | None, texts: Mapping[str, str]
-) -> list[FormField]:
-    """Return the fields of an answer. Those of a capability are of the one that is named."""
-    proposed = {**card.proposed, **(card.proposed.get("payload") or {})} if card else {}
-    named = texts.get("capability") or str(proposed.get("capability") or "")
-    return fields_of(for_capability(schema, named), proposed)
 
 
 def _view(
@@ -150,32 +149,22 @@ def _view(
     wrong: Mapping[str, str],
 ) -> CardView:
     machine = client.dispatch.lifecycle.machine(record.machine)
-    found, keys = consequences(client, record, card), _keys(card)
-    answers = []
-    for offer in card.affordances:
-        # After a stale answer, another card may take what was written as well.
-        was_sent = texts.get("choice") == offer.name
-        sent = texts if was_sent else {}
-        fields = answer_fields(offer.schema, card, sent)
-        key = keys.get(offer.name, "")
-        what = f"{card.question} {found.warning}" if found and key == "a" else ""
-        answers.append(
-            AnswerForm(
-                offer=offer,
-                key=key,
-                fields=tuple(fields),
-                values={one.name: sent.get(one.name, one.value) for one in fields}
-                if was_sent
-                else {},
-                wrong=wrong if was_sent else {},
-                leads_to=leads_to(machine, record, offer.trigger),
-                asks=f"{words(offer.name).capitalize()} “{card.title}”? {what}".strip(),
-                is_shown=was_sent or key == "a" or not fields,
-                needs=needs_answer(offer.schema) and not any(one.value for one in fields),
-                is_short=bool(fields) and key == "a" and not was_sent and _is_bare(offer, fields),
-            )
+    now_ms = client.dispatch.views.now_ms()
+    answers = [
+        answer_form(
+            offer,
+            card,
+            # What a choice says in words of its own says where it leads.
+            leads_to(machine, record, offer.trigger) if says_name(offer) else "",
+            # After a stale answer, another card may take what was written as well.
+            texts if texts.get("choice") == offer.name else None,
+            wrong,
         )
-    return CardView(card, found, tuple(answers))
+        for offer in card.affordances
+    ]
+    summary = summary_of(card, record, client.actor, now_ms)
+    rest = tuple(rest_of_proposal(card, now_ms))
+    return CardView(card, summary, rest, consequences(client, record, card), tuple(answers))
 
 
 def _offered(client: Client, record: Record, view: CardView) -> CardView:
@@ -201,21 +190,6 @@ def is_withheld(client: Client, record: Record, card: Card, offer: Affordance) -
         return True
 
 
-def _is_bare(offer: Affordance, fields: Sequence[FormField]) -> bool:
-    """Return whether an answer can be given with no field filled in, and none is proposed."""
-    return not needs_answer(offer.schema) and not any(one.value for one in fields)
-
-
-def _keys(card: Card) -> dict[str, str]:
-    """Return the key of each answer that has one: a agrees, e changes, r says no."""
-    names = [offer.name for offer in card.affordances]
-    found = {names[0]: "a"} if names else {}
-    for key, choices in (("e", CHANGE), ("r", NO)):
-        chosen = next((name for name in choices if name in names and name not in found), None)
-        found |= {chosen: key} if chosen else {}
-    return found
-
-
 def _news(client: Client, record: Record, seen: str) -> list[LogRow]:
     """Return what has happened since a version of a record, and who has claimed its cards."""
     if not (seen.isascii() and seen.isdigit() and len(seen) <= VERSION_LENGTH_MAX):
@@ -227,6 +201,12 @@ def _news(client: Client, record: Record, seen: str) -> list[LogRow]:
         if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
     return timeline(list(islice(news, NEWS_MAX))[::-1])
+
+
+def _who_wrote(lines: Sequence[Event | Note]) -> str:
+    """Return who answered in words last, the newest line of a log first; '' if nobody did."""
+    answers = (one for one in lines if isinstance(one, Event) and one.trigger in SAID_IN_WORDS)
+    return next((one.cause.actor for one in answers), "")
 
 
 def _is_routine(line: Event | Note) -> bool:

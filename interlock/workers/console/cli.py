@@ -7,15 +7,20 @@ import logging
 import resource
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.config import API_PORT, SettingsError
+from interlock.workers.console.docs_site import NOT_BUILT, is_built, serve_site
+from interlock.workers.engine.presence import Presence
 from interlock.workers.engine.sessions import LINK_S, new_link, sessions_of
+from interlock.workers.gateways.server import PortTakenError
+from interlock.workers.processes.port_user import user_of_port
 from interlock.workers.terminal.answer import AsJson, answer, client, guarded
-from interlock.workers.terminal.screen import out
+from interlock.workers.terminal.page import Sentence
 from interlock.workers.up_file import api_of_up, read_token, settings_here
 
 log = logging.getLogger(__name__)
@@ -27,7 +32,7 @@ FILES_BESIDE = 2_000  # of connections that do not listen, to the store, and of 
 @guarded
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535)] = API_PORT,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to listen on.")] = API_PORT,
     listener: Annotated[
         int | None,
         typer.Option("--socket", help="The number of an open socket that listens already."),
@@ -44,13 +49,15 @@ def serve(
         from interlock.workers.engine.trace_context import start_traces
         from interlock.workers.ops.process_metrics import ProcessMetrics, serve_metrics
     except ModuleNotFoundError as missing:
-        problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
+        problem = f"the console and the API need {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
     interlock = client("producer")
     sockets = None if listener is None else [socket.socket(fileno=listener)]
     if interlock.settings.auth != "tokens":
         check_loopback(str(sockets[0].getsockname()[0]) if sockets else host)
     interlock.dispatch.greet()
+    presence = Presence(interlock.dispatch)
+    presence.begin("api", f"api@{interlock.settings.host}")
     start_traces(interlock.settings, "api")
     name = f"api@{interlock.settings.host}"
     serve_metrics(interlock.settings, ProcessMetrics(name, interlock.dispatch.call_times))
@@ -67,8 +74,16 @@ def serve(
     gc.collect()
     gc.freeze()
     server = uvicorn.Server(uvicorn.Config(console, **options))
-    with suppress(KeyboardInterrupt):
-        server.run(sockets)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets)
+    except SystemExit:
+        # So uvicorn ends where it cannot listen. Its own words are in the log.
+        if not sockets and user_of_port(port):
+            raise PortTakenError(port) from None
+        raise
+    finally:
+        presence.end()
     if not server.started:
         raise typer.Exit(STARTUP_FAILED)
 
@@ -80,20 +95,36 @@ def console(as_json: AsJson = False) -> None:
     address = api_of_up(settings.home)
     if not address:
         raise SettingsError(
-            "no console runs here: start it with `make up` or `interlock up`, where the extra "
-            "`web` is installed, or open the address at which `interlock serve` runs"
+            "no console runs here: start it with `make up` or `interlock up`, which "
+            "need pip install 'interlock[web]' for it, or open the address of `interlock serve`"
         )
     # Where access tokens are asked for, there is no such token.
     token = read_token(settings.home)
     link = new_link(sessions_of(client().dispatch), address, token)
-    answer({"link": link}, as_json=as_json, show=show_link)
+    answer({"link": link}, as_json=as_json, show=_link)
 
 
-def show_link(value: dict[str, str]) -> None:
-    """Print a link for a person."""
-    out.print(value["link"], highlight=False, markup=False, soft_wrap=True)
+def _link(value: dict[str, str]) -> list[Sentence]:
     minutes = LINK_S // 60
-    out.print(f"It signs one browser in, within {minutes} minutes.", style="dim")
+    said = f"It signs one browser in, within {minutes} minutes."
+    return [Sentence(value["link"]), Sentence(said, "soft")]
+
+
+@guarded
+def docs(
+    port: Annotated[
+        int, typer.Option(max=65_535, min=0, help="The port to serve it at; 0: a free one.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print the address of the documentation. Without `interlock up`, serve it until Ctrl-C."""
+    if not is_built():
+        raise SettingsError(NOT_BUILT)
+    show = partial(answer, as_json=as_json, show=lambda value: [Sentence(value["address"])])
+    if api := api_of_up(settings_here().home):
+        show({"address": f"{api}/docs/"})
+    else:
+        serve_site(port, lambda address: show({"address": address}))
 
 
 def check_loopback(host: str) -> None:

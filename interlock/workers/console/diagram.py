@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from interlock.kernel.diagram import kind_of
 from interlock.kernel.machine import Machine
+from interlock.kernel.outline import kind_of
+from interlock.kernel.shortened import shortened
 from interlock.workers.layout import Edge, Layout, Point, edge_path, layout
 
 # Pixels. All boxes are alike, and their names are broken into lines of this many letters.
@@ -164,5 +165,5 @@ def lines_of(state: str) -> tuple[str, ...]:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > LETTERS:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
-    cut = [line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…" for line in lines]
-    return (*cut[: LINES - 1], f"{cut[LINES - 1][: LETTERS - 1]}…") if len(cut) > LINES else (*cut,)
+    lines = [*lines[: LINES - 1], " ".join(lines[LINES - 1 :])] if len(lines) > LINES else lines
+    return tuple(shortened(line, LETTERS) for line in lines)

@@ -14,7 +14,7 @@ from interlock.workers.api.access import count_by_address, who_calls
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.console.oidc import MADE_BY, Attempt, NotSignedInError, Provider
-from interlock.workers.console.render import PageRoute, page
+from interlock.workers.console.render import OPEN_TO_ALL, PageRoute, page
 from interlock.workers.console.sessions import (
     address_of,
     check_same_site,
@@ -56,7 +56,8 @@ def sign_in(
         return _entrance(request, then, f"{refusal}.", status=401)
     if not caller.token_id:
         # Nobody is asked for a token here, so what was written may be any text.
-        return RedirectResponse(own_path(then), 303)
+        said = f"Nobody has to sign in here ({OPEN_TO_ALL}), so a token changes nothing: what you"
+        return _entrance(request, then, f"{said} do is done by {caller.name}, unproved.")
     return _signed_in(request, _keyring(request).sign_in(token.strip()), then)
 
 

@@ -27,7 +27,8 @@ from interlock.workers.console.series import (
     stays_between,
 )
 from interlock.workers.console.sessions import Reading
-from interlock.workers.terminal.screen import age, counted
+from interlock.workers.terminal.screen import counted
+from interlock.workers.text import duration
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -126,8 +127,8 @@ def _node(
 
 def _within(bound_ms: int | None) -> str:
     if bound_ms is None:
-        return f"after more than {age(BOUNDS_MS[-1])}"
-    return "at once" if bound_ms == BOUNDS_MS[0] else f"within {age(bound_ms)}"
+        return f"after more than {duration(BOUNDS_MS[-1])}"
+    return "at once" if bound_ms == BOUNDS_MS[0] else f"within {duration(bound_ms)}"
 
 
 def _length(bound_ms: int | None) -> int:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from interlock.kernel.errors import StoreError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import UNLISTED, effect_queue
+from interlock.kernel.machines import LISTED, effect_queue
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.kernel.table import Active, Terminal
+from interlock.systems.threads.canary import Canaries, canaries
 from interlock.workers.engine.card import kinds_of
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
@@ -22,7 +24,6 @@ from interlock.workers.engine.record_filter import effects_at_work
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.systems import starved
-from interlock.workers.threads.canary import Canaries, canaries
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +161,7 @@ class FlowWatch:
     def _look(self) -> Flow:
         dispatch, views = self.dispatch, self.dispatch.views
         machines = dispatch.machines
-        listed = machines.keys() - UNLISTED
+        listed = machines.keys() & LISTED.keys()
         counts, counted = views.counts(machines.values()), dispatch.metrics.read()
         found, questions = self._workers.value(), self._questions.value()
         swept: Counter[str] = Counter()
@@ -218,7 +219,7 @@ class FlowWatch:
         for record in records:
             for kind in kinds_of(machines[record.machine], record):
                 found[record.machine, kind] += 1
-            is_at_work = isinstance(machines[record.machine].stage(record.state), Active)
+            is_at_work = isinstance(shown_stage(machines[record.machine], record.state), Active)
             stopped[record.machine] += is_at_work and bool(record.quarantined)
         return Questions(found, bool(more), stopped)
 

@@ -20,7 +20,6 @@ LINES = ("string", *NUMBERS, "boolean")  # the types of values that a list has o
 ZULU = "Z"  # ends a time in UTC
 _TYPES: Mapping[str, Any] = {"integer": int, "number": (int, float), "boolean": bool}
 _NAMES = {"integer": "whole number", "number": "number", "boolean": "true or false", "json": "JSON"}
-_WORDS = {**_NAMES, "string": "text", "array": "list", "object": "fields", "date-time": "time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +57,6 @@ def for_capability(schema: Mapping[str, Any], capability: str) -> Mapping[str, A
         if parameters and named.get("const") == capability:
             return {**schema, "properties": {**schema["properties"], "parameters": parameters}}
     return schema
-
-
-def type_words(described: Mapping[str, Any]) -> str:
-    """Return the type that a schema describes, as people say it; '' if it describes none."""
-    if choices := _choices(described):
-        return "one of " + ", ".join(choices)
-    kind = str(described.get("format") or described.get("type") or "")
-    return _WORDS.get(kind, kind)
 
 
 def answer_of(fields: Sequence[FormField], texts: Mapping[str, str]) -> dict[str, Any]:

@@ -2,140 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
-from interlock.kernel.record import root_of
 from interlock.workers.client import Client
-from interlock.workers.console.card_page import answer_fields, show_cards
-from interlock.workers.console.forms import answer_of, problems_by_field, without_unchanged
+from interlock.workers.console.answer_forms import consent_of, fields_sent
+from interlock.workers.console.answer_results import result_of, still_at_work
+from interlock.workers.console.card_page import RefusedAnswer, show_cards
+from interlock.workers.console.card_summary import SUGGESTED, is_call
+from interlock.workers.console.consequences import final_of_call
+from interlock.workers.console.forms import FormField, answer_of, problems_by_field
+from interlock.workers.console.inbox_order import InboxList, look_at_inbox, neighbours
 from interlock.workers.console.live import looked_up
+from interlock.workers.console.plain_words import action_of_card
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
-from interlock.workers.engine.answer_commands import needs_answer, text_field
-from interlock.workers.engine.card import NO_FIELDS, Card
-from interlock.workers.engine.open_cards import WantedCards
+from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.answer_schema import NO_FIELDS
+from interlock.workers.engine.card import Affordance, Card, Suggestion
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-CARDS = 50
-SOON_MS = 24 * 3_600_000  # a deadline that comes within this time makes a card urgent
 MARKED = "correct the fields below that say what is wrong"
-FROM_LINK = ("choice", "capability", "seen")
-Name = Annotated[str, Query(max_length=200)]
-Cursor = Annotated[str, Query(max_length=300)]  # it has a time and an id
+CHANGED = "the question has changed, or somebody answered it"
+FROM_LINK = ("choice", "capability", "seen", "list")
+SURE = "sure"  # the field of who was asked once more, and said yes
+AT_ONCE = "at_once"  # the field of who changes an action and agrees to it
+KEPT = "Your change was made, but the action is not done"
+NOTHING = Affordance("", "", NO_FIELDS, "")  # an answer that no open card takes
 
 
 @dataclass(frozen=True, slots=True)
-class CardFamily:
-    """The cards of one family on a page. `title` is that of its root, or its id if that is hidden.
+class SentAnswer:
+    """An answer that a form gives to a card: a suggested one, or a choice with its fields."""
 
-    The title is '' where there is only the root's own card, which says it already. `is_hidden`: the
-    viewer may not see the root.
-    """
-
-    root: str
-    title: str
-    is_hidden: bool
-    cards: tuple[Card, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InboxLook:
-    """A page of the inbox as it was read: cards in their order, and the next page's cursor.
-
-    The deadlines of the first `urgent` cards come within a day.
-    """
-
-    now_ms: int
-    cards: tuple[Card, ...]
-    urgent: int
-    families: tuple[CardFamily, ...]
-    cursor: str
+    record_id: str
+    proposal: str
+    card: Card | None
+    offer: Affordance
+    fields: tuple[FormField, ...]
+    suggestion: Suggestion | None
 
 
 @router.get("/inbox")
-def inbox(
-    request: Request,
-    client: Reading,
-    machine: Name = "",
-    kind: Name = "",
-    tree: Name = "",
-    text: Name = "",
-    tag: Name = "",
-    holder: Name = "",
-    escalated: Name = "",
-    cursor: Cursor = "",
-    order: Literal["families", "cards"] = "families",
-) -> Response:
+def inbox(request: Request, client: Reading) -> Response:
     """List open cards: those with a deadline that comes, then by priority, then by age.
 
     In the order of families, the cards of each family come together, where its first one would be.
     """
-    wanted: WantedCards = {
-        "machine": machine,
-        "kind": kind,
-        "tree": tree,
-        "text": text,
-        "tag": tag,
-        "holder": holder,
-        "escalated": escalated,
-    }
-    seen = looked_up(request, client, lambda: _look(client, cursor, wanted))
-    query = urlencode({**wanted, "order": order})
-    following = f"/inbox?{query}&{urlencode({'cursor': seen.cursor})}" if seen.cursor else ""
+    shown = InboxList.of_query(request.url.query)
+    seen = looked_up(request, client, lambda: look_at_inbox(client, shown.cursor, shown.wanted))
+    following = replace(shown, cursor=seen.cursor).query if seen.cursor else ""
+    answered = result_of(client, request.query_params.get("answered", ""))
     return page(
         request,
         "inbox.html",
         seen=seen,
         cards=seen.cards,
-        wanted=wanted,
-        order=order,
-        filters=urlencode(wanted),
-        query=request.url.query,
+        summaries=seen.summaries(client.actor),
+        shown=shown,
+        wanted=shown.wanted,
+        order=shown.order,
+        filters=urlencode(shown.wanted),
+        query=shown.query,
         machines=list(client.machines),
         escalates=bool(client.settings.escalations),
         choices=_choices(seen.cards),
         now_ms=seen.now_ms,
-        is_first=not cursor,
-        following=following,
-    )
-
-
-def _look(client: Client, cursor: str, wanted: WantedCards) -> InboxLook:
-    now_ms = client.dispatch.views.now_ms()
-    open_cards = replace(client.open_cards, describes=False)
-    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
-    found = open_cards.page(CARDS, cursor, **wanted)
-    known = {card.proposal for card in urgent}
-    others = [card for card in found.cards if card.proposal not in known]
-    cards = (*urgent, *sorted(others, key=lambda card: card.priority))
-    return InboxLook(now_ms, cards, len(urgent), _families(client, cards), found.cursor)
-
-
-def _families(client: Client, cards: Sequence[Card]) -> tuple[CardFamily, ...]:
-    """Return cards by family, in the order of the first card of each."""
-    by_root: dict[str, list[Card]] = {}
-    for card in cards:
-        by_root.setdefault(root_of(card.record_id), []).append(card)
-    titled = [root for root, found in by_root.items() if [one.record_id for one in found] != [root]]
-    roots = client.dispatch.views.records(titled, readable_by=client.machines)
-    titles: dict[str, str] = {one.id: one.title for one in roots.values()}
-    return tuple(
-        CardFamily(
-            root=root,
-            title=(titles.get(root) or root) if root in titled else "",
-            is_hidden=root in titled and root not in titles,
-            cards=tuple(found),
-        )
-        for root, found in by_root.items()
+        following=f"/inbox?{following}" if following else "",
+        answered=answered,
+        at_work=[] if seen.cards else still_at_work(client, answered),
     )
 
 
@@ -180,8 +123,8 @@ def claim(
         _note_claim(client, record_id, proposal, do, holder.strip())
     except CallError as refusal:
         status = 409 if isinstance(refusal, StaleDecisionError) else 422
-        problem = f"That was not noted: {refusal}."
-        return show_cards(request, client, record_id, texts={}, problem=problem, status=status)
+        problem = RefusedAnswer(f"That was not noted: {refusal}.", status)
+        return show_cards(request, client, record_id, texts={}, problem=problem)
     return RedirectResponse(f"/inbox/{path_of(record_id)}", 303)
 
 
@@ -197,29 +140,96 @@ def _note_claim(client: Client, record_id: str, proposal: str, do: str, holder: 
 
 
 def _answer(request: Request, client: Client, record_id: str, texts: dict[str, str]) -> Response:
-    proposal, choice = texts.get("proposal", ""), texts.get("choice", "")
-    offered = {
-        (card.proposal, each.name): (each.schema, card)
-        for card in client.cards_of(record_id)
-        for each in card.affordances
-    }
-    # An answer that no open card takes is refused by the client.
-    schema, card = offered.get((proposal, choice), (NO_FIELDS, None))
-    fields, wrong = answer_fields(schema, card, texts), dict[str, str]()
+    answer = _sent(client, record_id, texts)
+    wrong: Mapping[str, str] = {}
     try:
-        sent = without_unchanged(fields, texts, text_field(choice))
-        client.decide(record_id, choice, answer_of(fields, sent), proposal=proposal)
+        following = neighbours(client, record_id, InboxList.of_query(texts.get("list", ""))).next
+        if asks_again := _give(request, client, answer, texts):
+            return asks_again
     except InvalidPayloadError as refusal:
-        wrong, others = problems_by_field(fields, refusal)
-        said = [*([MARKED] if wrong else []), *others]
-        problem, status = f"Your answer was not given: {'; '.join(said)}.", 422
+        wrong, others = problems_by_field(answer.fields, refusal)
+        why, status = "; ".join([*([MARKED] if wrong else []), *others]), 422
     except StaleDecisionError:
-        problem = "Your answer was not given: the question has changed, or somebody answered it."
-        status = 409
+        why, status = CHANGED, 409
     except CallError as refusal:
-        problem, status = f"Your answer was not given: {refusal}.", 422
+        why, status = str(refusal), 422
     else:
-        return RedirectResponse(f"/records/{path_of(record_id)}", 303)
-    return show_cards(
-        request, client, record_id, texts=texts, problem=problem, wrong=wrong, status=status
-    )
+        # What was only changed asks again, so its own card is the next one.
+        is_asked = client.cards_of(record_id)
+        return _go_on(record_id, record_id if is_asked else following, texts)
+    problem = RefusedAnswer(f"Your answer was not given: {why}.", status, wrong)
+    return show_cards(request, client, record_id, texts=texts, problem=problem)
+
+
+def _sent(client: Client, record_id: str, texts: Mapping[str, str]) -> SentAnswer:
+    """Return the answer that a form gives. One that no open card takes the client refuses."""
+    proposal, choice = texts.get("proposal", ""), texts.get("choice", "")
+    card = next((one for one in client.cards_of(record_id) if one.proposal == proposal), None)
+    number = texts.get(SUGGESTED, "")
+    suggested = {str(at): one for at, one in enumerate(card.suggestions if card else ())}
+    suggestion = suggested.get(number)
+    offers = {one.name: one for one in (card.affordances if card else ())}
+    offer = offers.get(suggestion.choice if suggestion else choice, replace(NOTHING, name=choice))
+    fields = () if suggestion else fields_sent(offer, card, texts)
+    return SentAnswer(record_id, proposal, card, offer, fields, suggestion)
+
+
+def _give(
+    request: Request, client: Client, answer: SentAnswer, texts: Mapping[str, str]
+) -> Response | None:
+    """Give an answer, or return the page that asks about it once more.
+
+    Who changes an action and has it done agrees to the new proposal too, as by an answer to it. If
+    that is refused, the card of the new proposal is shown and says why.
+    """
+    offer, card, is_sure = answer.offer, answer.card, bool(texts.get(SURE))
+    suggestion = answer.suggestion
+    given = dict(suggestion.answer) if suggestion else answer_of(answer.fields, texts)
+    final = offer.final or final_of_call(client, offer, card, given)
+    if card and final and not is_sure:
+        says = suggestion.says if suggestion else offer.says
+        called = given if given.get("capability") else action_of_card(card)
+        return _ask_again(request, card, says, final, called, texts)
+    after = client.decide(answer.record_id, offer.name, given, proposal=answer.proposal)
+    if not (texts.get(AT_ONCE) or (suggestion and is_call(suggestion))):
+        return None
+    made = next((one for one in client.cards_of(after.id) if one.proposal == after.proposal), None)
+    consent = consent_of(made) if made else None
+    if made is None or consent is None:
+        return None
+    place = {name: texts[name] for name in ("list", "from") if name in texts}
+    try:
+        # Who was asked about a call that is made again has seen exactly its values.
+        if consent.final and not (suggestion and is_sure):
+            sent = {**place, "proposal": made.proposal, "choice": consent.name}
+            called = action_of_card(made)
+            return _ask_again(request, made, consent.says, consent.final, called, sent)
+        client.decide(after.id, consent.name, proposal=made.proposal)
+    except CallError as refusal:
+        why = CHANGED if isinstance(refusal, StaleDecisionError) else str(refusal)
+        problem = RefusedAnswer(f"{KEPT}: {why}.", 409)
+        return show_cards(request, client, after.id, texts=place, problem=problem)
+    return None
+
+
+def _ask_again(
+    request: Request,
+    card: Card,
+    says: str,
+    final: str,
+    called: Mapping[str, Any],
+    texts: Mapping[str, str],
+) -> Response:
+    """Ask once more about an answer that cannot be taken back. Nothing is done."""
+    values: dict[str, Any] = {"card": card, "says": says, "final": final, "texts": texts}
+    return page(request, "sure.html", parameters=called.get("parameters") or {}, **values)
+
+
+def _go_on(record_id: str, following: str, texts: Mapping[str, str]) -> Response:
+    """Lead from an answer about a record to the card that follows, or back to the list."""
+    shown = InboxList.of_query(texts.get("list", ""))
+    said = urlencode({"answered": record_id})
+    if texts.get("from") == "list" or not following:
+        return RedirectResponse(f"/inbox?{shown.query}{'&' if shown.query else ''}{said}", 303)
+    among = f"&{urlencode({'list': shown.query})}" if shown.query else ""
+    return RedirectResponse(f"/inbox/{path_of(following)}?{said}{among}", 303)

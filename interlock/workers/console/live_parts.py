@@ -18,8 +18,8 @@ from interlock.workers.client import Client
 from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
-from interlock.workers.supervision.agent_output import agent_output
-from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
+from interlock.workers.supervision.page import agent_output, shown_diff
+from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.systems import diff_source, output_source
 from interlock.workers.terminal.page import LivePart
 

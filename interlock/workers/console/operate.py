@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.listings import PAGE_MAX, ListedRecord
-from interlock.kernel.store.saved_views import SavedView
+from interlock.kernel.store.people import SavedView
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import NAME_LENGTH_MAX, make_token
 from interlock.workers.client import Client
@@ -164,7 +164,7 @@ def _tokens(request: Request, client: Client, made: str = "") -> Response:
 
 def _found(client: Client, q: str, *, newest: bool) -> Iterator[ListedRecord]:
     """Yield the records that a search finds, at most one page more than FILE_MAX."""
-    wanted = conditions(q, client.dispatch.views.now_ms())
+    wanted = conditions(q, client.dispatch.views.now_ms(), client.machines)
     cursor, count, goes_on = "", 0, True
     while goes_on and count <= FILE_MAX:
         found = client.page(limit=PAGE_MAX, cursor=cursor, newest=newest, **wanted)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
-from interlock.kernel.store.listings import Page
+from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.console.flow import Flow, FlowWatch
 from interlock.workers.console.live import RENEWS, looked_up
@@ -20,9 +20,11 @@ from interlock.workers.console.search import (
     COLUMNS,
     SHOWN,
     Columns,
+    FoundRecords,
     actor_of,
     address_query,
-    conditions,
+    search,
+    submitters,
 )
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
@@ -105,20 +107,23 @@ def records(
     if q and RENEWS not in request.headers and _is_record(client, q.strip()):
         return RedirectResponse(f"/records/{path_of(q.strip())}", 303)
 
-    def read() -> tuple[int, Page]:
-        now_ms, is_newest = client.now_ms(), order == "newest"
-        wanted = conditions(q, now_ms)
-        return now_ms, client.page(limit=ROWS, cursor=cursor, newest=is_newest, **wanted)
-
-    now_ms, found = looked_up(request, client, read)
     shown = tuple(each for each in COLUMNS if each in (columns or SHOWN))
+
+    def read() -> tuple[int, FoundRecords, dict[str, str]]:
+        found = search(client, q, cursor=cursor, newest=order == "newest", limit=ROWS)
+        who = submitters(client, found.rows) if "who" in shown else {}
+        return client.now_ms(), found, who
+
+    now_ms, found, who = looked_up(request, client, read)
     chosen = () if shown == SHOWN else shown
     query = address_query(q, order, chosen)
     following = f"/records?{query}&{urlencode({'cursor': found.cursor})}" if found.cursor else ""
     return page(
         request,
         "records.html",
+        400 if found.said and not found.rows else 200,
         rows=found.rows,
+        who=who,
         q=q,
         order=order,
         cursor=cursor,
@@ -127,7 +132,10 @@ def records(
         chosen=urlencode({"column": chosen}, doseq=True),
         now_ms=now_ms,
         following=following,
-        machines=list(client.machines),
+        machines=[name for name in used_machines(request) if name in client.machines],
+        ends=_ends(client),
+        said=found.said,
+        near=found.near,
         verbs=get_args(BulkVerb),
         views=[] if RENEWS in request.headers else client.dispatch.saved_views.all(),
         path=f"/records?{query}",
@@ -161,6 +169,18 @@ def change(
     """Pause, resume or retry a record, and show it."""
     client.change(verb, record_id, reason=reason)
     return RedirectResponse(f"/records/{path_of(record_id)}", 303)
+
+
+def _ends(client: Client) -> set[tuple[str, str]]:
+    """Return the states in which a record has ended, each with its machine."""
+    every = ((name, one) for name, each in client.machines.items() for one in each.stages)
+    return {(name, str(one.state)) for name, one in every if isinstance(one, Terminal)}
+
+
+def used_machines(request: Request) -> list[str]:
+    """Return the machines that have records."""
+    watch: FlowWatch = request.app.state.flow
+    return [row.name for row in watch.look().machines if row.live or row.ended]
 
 
 def _is_record(client: Client, text: str) -> bool:

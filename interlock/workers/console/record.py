@@ -16,6 +16,7 @@ from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
 from interlock.workers.console.diagram import Diagram, diagram_of
 from interlock.workers.console.live import RENEWS, looked_up
+from interlock.workers.console.plain_words import asked as asked_in_words
 from interlock.workers.console.record_look import (
     look_at,
     not_here,
@@ -26,9 +27,11 @@ from interlock.workers.console.record_look import (
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import panels_of
-from interlock.workers.console.timeline import KINDS, Way, timeline, trace_of, way_of
+from interlock.workers.console.timeline import KINDS, Way, log_steps, timeline, trace_of, way_of
+from interlock.workers.console.told import told
 from interlock.workers.engine.card import tags_of
-from interlock.workers.terminal.screen import age
+from interlock.workers.ops.story import asked, outcome, unsaid
+from interlock.workers.text import duration
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -86,20 +89,31 @@ def record(
         what="panels",
         by=" ".join(sorted(acts)),
     )
+    stories = looked_up(
+        request, client, lambda: [*asked(seen.record), outcome(client, seen.record)], what="story"
+    )
     way = way_of(seen.lines, seen.now_ms)
     drawn = diagram_of(machine)
+    said = told(client, machine, seen.lines)
+    folded = {position for position, each in said.items() if not each.text}
     return page(
         request,
         "record_now.html" if RENEWS in request.headers else "record.html",
         seen=seen,
         record=found,
+        is_listed=found["machine"] in client.machines,
+        questions=[asked_in_words(card) for card in client.open_cards.of([seen.record])],
         tags=tags_of(machine, seen.record),
         now_ms=seen.now_ms,
         position=_position(seen.lines),
         trace=trace_of(seen.lines),
         next_steps=steps_of(machine, found["state"], explained),
         not_here=not_here(machine, found["state"]),
-        rows=timeline(seen.lines, kind),
+        steps=log_steps(timeline(seen.lines), folded, kind),
+        told=said,
+        effects=machine.effects,
+        story=stories,
+        details=unsaid(found["details"] or {}, seen.record),
         lines_max=LINES_MAX if len(seen.lines) == lines < LINES_MAX else 0,
         is_cut=len(seen.lines) == lines,
         kind=kind,
@@ -124,7 +138,8 @@ def _marks(drawn: Diagram, way: Way, state: str) -> dict[str, Any]:
     nodes = {
         node.state: {
             "name": "here" if node.state == state else "passed",
-            "text": f"{_times(way.visits[node.state])}, {age(way.stayed_ms[node.state])} in all",
+            "text": f"{_times(way.visits[node.state])}, "
+            f"{duration(way.stayed_ms[node.state])} in all",
         }
         for node in drawn.nodes
         if node.state == state or way.visits[node.state]

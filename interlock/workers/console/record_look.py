@@ -11,13 +11,14 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, ancestors
+from interlock.kernel.shown_stage import shown_legal, shown_stage
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS, Terminal, Transition
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.engine.card import may_cancel
 from interlock.workers.ops.description import summarize
-from interlock.workers.ops.screen import counters_shown
+from interlock.workers.ops.page import counters_shown
 
 FAMILY_MAX = 100
 CAP = "cap."  # begins the name of a counter that says how much may be used
@@ -110,7 +111,7 @@ def budgets_of(counters: Mapping[str, Mapping[str, int]]) -> Iterator[BudgetUse]
 
 def steps_of(machine: Machine, state: str, explained: Sequence[Explanation]) -> list[NextStep]:
     """Return what may happen next in a state: first what leads to another one."""
-    legal = machine.legal(state)
+    legal = shown_legal(machine, state)
     steps = [_step(machine, state, one) for one in explained if one.trigger in legal]
     return sorted(steps, key=lambda step: step.targets == (state,))
 
@@ -134,7 +135,7 @@ def not_here(machine: Machine, state: str) -> dict[str, list[str]]:
     others: dict[str, list[str]] = {}
     for row in machine.transitions:
         others.setdefault(str(row.trigger), []).append(str(row.source))
-    legal = machine.legal(state)
+    legal = shown_legal(machine, state)
     return {
         trigger: list(dict.fromkeys(states))
         for trigger, states in others.items()
@@ -158,7 +159,7 @@ def signs(machine: Machine) -> bool:
 
 def verbs_of(found: Mapping[str, Any], machine: Machine, acts: frozenset[Act]) -> Iterator[str]:
     """Yield what a viewer may do to a record now, apart from answering its cards."""
-    ended = isinstance(machine.stage(found["state"]), Terminal)
+    ended = isinstance(shown_stage(machine, found["state"]), Terminal)
     if Act.OPERATE in acts and not ended:
         yield "resume" if found["paused"] else "pause"
     if Act.OPERATE in acts and found["failures"]:

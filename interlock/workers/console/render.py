@@ -8,35 +8,44 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
-from fastapi import HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.exceptions import HTTPException
 
-from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
+from interlock.kernel.amounts import share_text
+from interlock.kernel.errors import ForbiddenError, KernelError, StoreError, TokenRefusedError
 from interlock.kernel.payload import problem_of
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
+from interlock.workers.console.coloured_code import counts, diff_rows
 from interlock.workers.console.flow import FlowWatch
-from interlock.workers.console.timeline import codes_of
-from interlock.workers.ops.screen import counter_text, is_said
+from interlock.workers.console.plain_words import (
+    exact_value,
+    name_words,
+    value_words,
+    weekday_words,
+)
+from interlock.workers.console.timeline import codes_of, position_of
+from interlock.workers.ops.page import counter_text
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
 from interlock.workers.terminal.page import RecordLink, ViewLink
-from interlock.workers.terminal.screen import age
-from interlock.workers.text import share_text, visible, visible_json
+from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.text import age, duration, is_said, moment, visible, visible_json
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
 SIGN_IN = "/login"
+OPEN_TO_ALL = "INTERLOCK_AUTH=none"
 THEME = "interlock_theme"  # the cookie that has whether a person chose light or dark
 HEADERS = {
     "Cache-Control": "no-store",
@@ -47,18 +56,26 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-MOMENT = "%Y-%m-%d %H:%M:%S UTC"
+OTHER_WAY = "use the command line, such as `interlock token list`, or set INTERLOCK_AUTH=tokens."
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-def moment(at_ms: int) -> str:
-    """Return a time as people read it, with its date."""
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime(MOMENT)
 
 
 def ago(at_ms: int, now_ms: int) -> Markup:
     """Return how long ago a time was; a pointer over it shows the time itself."""
     return _time(at_ms, now_ms - at_ms)
+
+
+def at_time(at_ms: int, now_ms: int) -> Markup:
+    """Return the time of day of a moment of today, and of another one the date too, in UTC."""
+    at = moment(at_ms)
+    text = at[11:16] if at[:10] == moment(now_ms)[:10] else at[5:16]
+    return Markup(f'<time datetime="{at[:10]}T{at[11:19]}Z" title="{at}">{text}</time>')  # noqa: S704
+
+
+def clock_time(at_ms: int) -> Markup:
+    """Return the time of day of a moment, in UTC; a pointer over it shows the date."""
+    at = moment(at_ms)
+    return Markup(f'<time datetime="{at[:10]}T{at[11:19]}Z" title="{at}">{at[11:19]}</time>')  # noqa: S704
 
 
 def time_left(at_ms: int, now_ms: int) -> Markup:
@@ -67,9 +84,10 @@ def time_left(at_ms: int, now_ms: int) -> Markup:
 
 
 def _time(at_ms: int, length_ms: int) -> Markup:
-    at, text = datetime.fromtimestamp(at_ms / 1_000, UTC), age(length_ms)
+    at, text = moment(at_ms), age(length_ms)
+    iso = f"{at[:10]}T{at[11:19]}Z"
     # Nothing of this has to be escaped, and a page has one for each of its rows.
-    return Markup(f'<time datetime="{at:%FT%TZ}" title="{at:{MOMENT}}">{text}</time>')  # noqa: S704
+    return Markup(f'<time datetime="{iso}" title="{at}">{text}</time>')  # noqa: S704
 
 
 def path_of(record_id: str) -> str:
@@ -83,16 +101,6 @@ def address_of_link(link: RecordLink | ViewLink, system: str) -> str:
         return f"/records/{path_of(link.id)}"
     query = f"?{urlencode(link.query)}" if link.query else ""
     return f"/systems/{quote(system)}{query}"
-
-
-def diff_class(line: str) -> str:
-    """Return the class of a line of a diff: it was added, removed, or neither."""
-    return {"+": "added", "-": "removed", "@": "soft"}.get(line[:1], "")
-
-
-def words(name: str) -> str:
-    """Return a name such as `awaiting_review` as words, with spaces between them."""
-    return name.replace("_", " ")
 
 
 def points(values: Sequence[int | None]) -> str:
@@ -122,18 +130,23 @@ PAGES = Environment(
 )
 PAGES.filters |= {
     "path": path_of,
-    "words": words,
+    "words": name_words,
     "age": age,
-    "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M UTC"),
+    "duration": duration,
     "amount": lambda amount, name: counter_text(name, amount),
     "share": lambda part, whole, name: share_text(name, part, whole),
     "codes": codes_of,
+    "position": position_of,
     "points": points,
     "with_tabs": with_tabs,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
+    "exact": exact_value,
+    "said": value_words,
+    "weekday": weekday_words,
     "address": address_of_link,
-    "diff_class": diff_class,
+    "diff_rows": diff_rows,
+    "counts": counts,
     # Drawings are made by code of a system, which escapes the texts in them.
     "drawn": Markup,
 }
@@ -141,7 +154,10 @@ PAGES.globals |= {
     "ago": ago,
     "time_left": time_left,
     "moment": moment,
+    "clock": clock_time,
+    "at_time": at_time,
     "is_said": is_said,
+    "state_name": state_name,
     "Act": Act,
 }
 
@@ -205,6 +221,8 @@ def _refused(request: Request, refusal: Exception) -> Response:
         case KernelError():
             kind = kind_of(refusal)
             title, sentence, status = kind.title, f"{refusal}.", kind.status
+            if isinstance(refusal, ForbiddenError) and not request.state.caller.token_id:
+                sentence += f" Nobody signs in here ({OPEN_TO_ALL}): {OTHER_WAY}"
             if status == HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.error("a page could not be shown", exc_info=refusal)
         case RequestValidationError():
@@ -213,6 +231,22 @@ def _refused(request: Request, refusal: Exception) -> Response:
         case _:
             log.error("a page could not be shown", exc_info=refusal)
     return page(request, "refused.html", status, title=title, sentence=sentence)
+
+
+def answer_wrong_addresses(app: FastAPI) -> None:
+    """Let a browser that opens what is no page see a page that says so, instead of JSON."""
+    as_problem = app.exception_handlers[HTTPException]
+
+    @app.exception_handler(HTTPException)
+    def shown(request: Request, refusal: HTTPException) -> Response:
+        path, is_page = request.url.path, "text/html" in request.headers.get("Accept", "")
+        if not is_page or request.method != "GET" or path.startswith("/v1"):
+            return cast("Response", as_problem(request, refusal))
+        said = f"There is no page at {path}."
+        if refusal.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            said = f"{path} is no page: it takes what a form of the console sends."
+        title = "There is no such page"
+        return page(request, "refused.html", refusal.status_code, title=title, sentence=said)
 
 
 def _sign_in(request: Request) -> RedirectResponse:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
 from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
-from interlock.kernel.store.acts import ROLE
+from interlock.kernel.store.people import ROLE
 from interlock.kernel.table import CREATED
 from interlock.workers.engine.tracing import CODE
 from interlock.workers.ops.description import line_shown
+from interlock.workers.ops.history_page import CARD_NOTES, DAY_LENGTH, ROUTINE_NOTES
+from interlock.workers.text import moment
 
 MOVES, COSTS, FAILURES, LEASES, NOTES = "moves", "costs", "failures", "leases", "notes"
 KINDS = (MOVES, COSTS, FAILURES, NOTES, LEASES)
 LEASE_NOTES = ("claim", "adopt")
 FAILURE_NOTES = (EFFECT_FAILED, LAPSE, "quarantine")
-FAILURE_ENDS = ("_refused", "_failed", "_lost")
+FAILURE_ENDS = ("refused", "failed", "lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,29 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LogStep:
+    """One step of a record: an event, and the lines of the log until the next one, oldest first.
+
+    `event` is None of lines before the first event, and where it is not of the chosen kind.
+    `routine` only says how the work was carried out. `took_ms` is how long it was until the next
+    step, None of the last one. `day` is the date of its beginning where that of the step before it
+    is another one.
+    """
+
+    event: LogRow | None
+    notes: list[LogRow]
+    routine: list[LogRow]
+    took_ms: int | None = None
+    day: str = ""
+
+    @property
+    def at_ms(self) -> int:
+        """When it began."""
+        first = next(each for each in (self.event, *self.notes, *self.routine) if each)
+        return first.at_ms
+
+
+@dataclass(frozen=True, slots=True)
 class Way:
     """The way that a record took: how often each step, how often each state, and how long there."""
 
@@ -49,14 +74,12 @@ class Way:
     stayed_ms: Counter[str]
 
 
-def timeline(lines: Sequence[Event | Note], kind: str = "") -> list[LogRow]:
-    """Return the rows of a log, which is the newest first; with a kind, only those of it."""
+def timeline(lines: Sequence[Event | Note]) -> list[LogRow]:
+    """Return the rows of a log, which is the newest first."""
     moves = [line for line in lines if isinstance(line, Event) and line.source != line.target]
     left_after = {later.version: later.at_ms - earlier.at_ms for later, earlier in pairwise(moves)}
     rows: list[LogRow] = []
     for kinds, found in groupby(lines, kinds_of):
-        if kind and kind not in kinds:
-            continue
         group = list(found)
         if LEASES in kinds:
             rows.append(LogRow(kinds, tuple(line_shown(line) for line in group)))
@@ -65,6 +88,58 @@ def timeline(lines: Sequence[Event | Note], kind: str = "") -> list[LogRow]:
             after_ms = left_after.get(line.version) if isinstance(line, Event) else None
             rows.append(LogRow(kinds, (line_shown(line),), after_ms))
     return rows
+
+
+def log_steps(rows: Sequence[LogRow], folded: Container[str] = (), kind: str = "") -> list[LogStep]:
+    """Return the steps of a record, the oldest first, from the rows of its log.
+
+    Lines at the positions that are `folded` are routine. With a kind, only rows of it are left.
+    """
+    found: list[LogStep] = []
+    for row in reversed(rows):
+        line = row.lines[0]
+        is_folded = position_of(line) in folded
+        if line["line"] == "event" and not (is_folded and found):
+            found.append(LogStep(row, [], []))
+            continue
+        if not found:
+            found.append(LogStep(None, [], []))
+        if is_folded or LEASES in row.kinds or line.get("kind") in (*ROUTINE_NOTES, *CARD_NOTES):
+            found[-1].routine.append(row)
+        else:
+            found[-1].notes.append(row)
+    ends = [*(step.at_ms for step in found), None][1:]
+    timed = [
+        replace(step, took_ms=None if end is None else end - step.at_ms)
+        for step, end in zip(found, ends, strict=True)
+    ]
+    return _with_days([chosen for step in timed if (chosen := _of_kind(step, kind))])
+
+
+def position_of(line: Mapping[str, Any]) -> str:
+    """Return the position of a line as others see it."""
+    return f"{line['version']}-0" if line["line"] == "event" else str(line["position"])
+
+
+def _of_kind(step: LogStep, kind: str) -> LogStep | None:
+    """Return what a step has of a kind, or None if it has nothing."""
+    if not kind:
+        return step
+    event = step.event if step.event and kind in step.event.kinds else None
+    notes, routine = (
+        [row for row in rows if kind in row.kinds] for rows in (step.notes, step.routine)
+    )
+    if not (event or notes or routine):
+        return None
+    return LogStep(event, notes, routine, step.took_ms if event else None)
+
+
+def _with_days(steps: Sequence[LogStep]) -> list[LogStep]:
+    days = ["", *(moment(step.at_ms)[:DAY_LENGTH] for step in steps)]
+    return [
+        replace(step, day=day if day != before else "")
+        for step, (before, day) in zip(steps, pairwise(days), strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +174,8 @@ def trace_of(lines: Sequence[Event | Note]) -> str:
 def kinds_of(line: Event | Note) -> frozenset[str]:
     """Return the kinds of a line: what it is, and whether it says what was spent."""
     costs = {COSTS} if any(line.deltas.values()) else set[str]()
-    return frozenset({_kind_of(line), *costs})
+    fails = {FAILURES} if isinstance(line, Event) and line.trigger.endswith(FAILURE_ENDS) else set()
+    return frozenset({_kind_of(line), *costs, *fails})
 
 
 def _kind_of(line: Event | Note) -> str:

@@ -1,18 +1,19 @@
-"""Pins a worker's own threads to one processor; handlers may use all processors.
-
-A handler of a quick effect only calls the store, so it stays on the worker's processor too.
+"""Pins a worker's threads to one processor. Handlers that are not quick may use all processors.
 
 The interpreter lock lets one thread of a process run at a time. Passing it to a thread on another
 processor, which has to be woken, takes several times as long as a short effect
 (docs/benchmarks.md). Other pools than threads are left alone, because they do not share a lock.
+To give a quick handler all processors and take them away again would be a sixth of its effect.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,25 @@ from typing import Any
 from celery.concurrency.thread import TaskPool as Threads
 from celery.signals import task_prerun, worker_ready
 
+from interlock.workers.processes.clock import clock
+
 # The scheduler chooses the processor: every PERIOD_S the main thread is left to it for CHOICE_S.
 PERIOD_S = 5.0
 CHOICE_S = 0.02
 # The field of /proc/<pid>/stat with the processor that ran a thread last, counted after its name.
 STAT_PROCESSOR = 36
+# A handler is quick if its last run took less processor time. One that still works or waits after
+# LATE_S gets all processors then.
+QUICK_S = 0.001
+LATE_S = 0.05
+# What Python tells of a thread that starts another one or a process, or loads a module: these have
+# the processors of that thread, and keep them. Python 3.11 does not tell of threads.
+STARTS = frozenset(
+    {
+        *("import", "_thread.start_new_thread", "_thread.start_joinable_thread"),
+        *("subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"),
+    }
+)
 
 
 class Affinity:
@@ -38,7 +53,9 @@ class Affinity:
         self.all_processors = frozenset(os.sched_getaffinity(0)) if able else frozenset()
         self.chosen = self.all_processors
         self._thread = threading.local()
-        self._stopped = threading.Event()
+        self._stopped, self._begun = threading.Event(), threading.Event()
+        self._quick: set[Hashable] = set()
+        self._began: dict[int, float] = {}  # when a thread began with a quick handler, by native id
 
     def narrow(self) -> None:
         """Pin the calling thread to the chosen processor."""
@@ -49,22 +66,37 @@ class Affinity:
         self._pin(self.all_processors)
 
     @contextmanager
-    def wide(self) -> Iterator[None]:
-        """Let the calling thread, and those that it starts, use every processor in this block."""
-        self.widen()
+    def handler(self, name: Hashable) -> Iterator[None]:
+        """Let the calling thread run this handler, on every processor unless its last was quick.
+
+        If it is not quick this time, it gets them after a moment, or once it starts something.
+        """
+        thread, used_s = threading.get_native_id(), time.thread_time()
+        if name in self._quick:
+            self._began[thread] = clock()
+            if not self._begun.is_set():
+                self._begun.set()
+        else:
+            self.widen()
         try:
             yield
         finally:
+            is_quick = time.thread_time() - used_s < QUICK_S
+            (self._quick.add if is_quick else self._quick.discard)(name)
+            if not self._began.pop(thread, 0.0):
+                self._thread.processors = None  # the watching thread may have set others
             self.narrow()
 
     def watch(self) -> None:
         """Choose a processor now, and again every few seconds until `stop`."""
         if len(self.all_processors) > 1:
             threading.Thread(target=self._watch, name="affinity", daemon=True).start()
+            sys.addaudithook(self._widen_at_start)
 
     def stop(self) -> None:
         """Stop choosing."""
         self._stopped.set()
+        self._begun.set()
 
     def choose(self) -> None:
         """Let the scheduler place the main thread for a moment, and pin it to that processor."""
@@ -88,7 +120,23 @@ class Affinity:
     def _watch(self) -> None:
         while not self._stopped.is_set():
             self.choose()
-            self._stopped.wait(PERIOD_S)
+            until = clock() + PERIOD_S
+            while (left_s := until - clock()) > 0 and self._begun.wait(left_s):
+                self._begun.clear()
+                if self._stopped.wait(LATE_S):
+                    return
+                self._widen_late()
+
+    def _widen_late(self) -> None:
+        late = clock() - LATE_S
+        for thread, began in self._began.copy().items():
+            # One that ends at this moment keeps them until the next choice, which harms nothing.
+            if began <= late and self._began.pop(thread, 0.0):
+                _set_affinity(thread, self.all_processors)
+
+    def _widen_at_start(self, event: str, _: object) -> None:
+        if event in STARTS and not self._stopped.is_set():
+            self.widen()
 
 
 def _set_affinity(thread: int, processors: frozenset[int]) -> None:

@@ -1,13 +1,12 @@
-"""Announces what this computer has while its worker runs: the store forgets who is silent."""
+"""Announces a computer or a process while it runs: the store forgets who is silent."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from interlock.kernel.errors import StoreError
-from interlock.kernel.store.hosts import Hosts
 
 log = logging.getLogger(__name__)
 
@@ -15,30 +14,30 @@ PERIOD_S = 60.0  # a tenth of the silence after which a computer is no longer be
 
 
 class Announcer:
-    """Repeats the facts of one computer from a thread of its own, until it is stopped."""
+    """Repeats what a computer or a process says of itself, in a thread, until it is stopped."""
 
-    def __init__(self, hosts: Callable[[], Hosts], host: str) -> None:
-        self._hosts, self._host = hosts, host
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._stopped = threading.Event()
 
-    def start(self, facts: Mapping[str, bool]) -> None:
-        """Announce the facts now, and from now on again and again."""
-        self._announce(facts)
+    def start(self, announce: Callable[[], None]) -> None:
+        """Announce it now, and from now on again and again."""
+        self._announce(announce)
         threading.Thread(
-            target=self._repeat, args=(facts,), name="announcements", daemon=True
+            target=self._repeat, args=(announce,), name="announcements", daemon=True
         ).start()
 
     def stop(self) -> None:
-        """Announce nothing more: the worker ends."""
+        """Announce nothing more: the process ends."""
         self._stopped.set()
 
-    def _repeat(self, facts: Mapping[str, bool]) -> None:
+    def _repeat(self, announce: Callable[[], None]) -> None:
         while not self._stopped.wait(PERIOD_S):
-            self._announce(facts)
+            self._announce(announce)
 
-    def _announce(self, facts: Mapping[str, bool]) -> None:
+    def _announce(self, announce: Callable[[], None]) -> None:
         try:
-            self._hosts().announce(self._host, facts)
+            announce()
         except StoreError as refusal:
             # Without the facts, work that this computer cannot do is refused later.
-            log.warning("%s has not announced itself: %s", self._host, refusal)
+            log.warning("%s has not announced itself: %s", self._name, refusal)

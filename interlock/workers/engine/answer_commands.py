@@ -74,6 +74,8 @@ def answer_flags(choice: str, answer: Mapping[str, Any]) -> str:
     if answer == {text_field(choice): PLACEHOLDER}:
         # In quotation marks, so that several words can take its place.
         return f" --text '{PLACEHOLDER}'"
+    if answer.keys() == {text_field(choice)}:
+        return f" --text {shlex.quote(str(answer[text_field(choice)]))}"
     return f" --answer {shlex.quote(visible_json(answer))}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+from interlock.workers.text import duration
 
 
 class TookTooLongError(RuntimeError):
@@ -30,11 +30,4 @@ class AttemptLimit:
     def error(self) -> TookTooLongError:
         """What an attempt that took too long fails with."""
         where = f", and does not stop; it is at {self.place}" if self.place else ""
-        return TookTooLongError(f"it took longer than {length_text(self.ms)}{where}")
-
-
-def length_text(ms: int) -> str:
-    """Return a length of time in the largest unit of which it has one: "1.5 h"."""
-    seconds = ms / 1_000
-    unit, size = next((each for each in UNITS if seconds >= each[1]), UNITS[-1])
-    return f"{seconds / size:.3g} {unit}"
+        return TookTooLongError(f"it took longer than {duration(self.ms)}{where}")

@@ -9,6 +9,7 @@ from interlock.kernel.families import is_success
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import RecordEnd
 from interlock.kernel.record import Record
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import AwaitedEnd, Waiting
 from interlock.workers.engine.dispatch import Dispatch
@@ -19,7 +20,7 @@ def awaited_by(machine: Machine, record: Record) -> tuple[AwaitedEnd, str] | Non
 
     The id is '' where the data name none yet. Raises TableFunctionError.
     """
-    stage = machine.stage(record.state)
+    stage = shown_stage(machine, record.state)
     if not isinstance(stage, Waiting) or stage.awaited is None:
         return None
     name = f"the record that {record.state} waits for"
@@ -48,7 +49,7 @@ def report_end(
         warrant=Warrant.component(component),
     )
     try:
-        dispatch.fire(waiting, waits[0].trigger, end.model_dump(), call)
+        dispatch.lifecycle.fire(waiting, waits[0].trigger, end.model_dump(), call)
     except CallError as refusal:
         return str(refusal)
     return ""

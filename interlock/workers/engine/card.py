@@ -7,21 +7,19 @@ What an answer may repeat, such as parameters, is as it was proposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words
 from interlock.kernel.machine import Machine
-from interlock.kernel.payload import CardAnswer
 from interlock.kernel.question import as_sentence, as_title, inner
-from interlock.kernel.record import Record
+from interlock.kernel.record import PRIORITY_DEFAULT, Record
+from interlock.kernel.shown_stage import knows, shown_legal, shown_stage
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.table import Waiting
 from interlock.kernel.tags import as_tags
 from interlock.workers.engine.answer_commands import decide_command, example_answer
+from interlock.workers.engine.answer_schema import NO_FIELDS, answer_schema_of
 from interlock.workers.engine.card_parts import CardParts
 from interlock.workers.text import visible, visible_data, visible_line
 
@@ -31,22 +29,35 @@ if TYPE_CHECKING:  # imported where a card may name a capability
 BODY_MAX = 2_000
 # The kinds of cards about effects: those that were given up, those that a person is in the way of.
 QUARANTINE, OBSTACLE = "quarantine", "obstacle"
+UNKNOWN_STATE = "unknown_state"  # of the card of a record whose state the table lacks: no choices
 RETRY_CHOICE = "retry"  # of a card about effects
-# The fields of an answer that are about a capability.
-ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
-NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
+NO_WORDS: Words = {}
+ENDS_FOR_GOOD = "It is ended, and cannot be started again."
 
 
 @dataclass(frozen=True, slots=True)
 class Affordance:
     """One possible answer: its name, the trigger that it fires, and the schema of its payload.
 
-    `command` is the command line that gives it, with an example of what it needs.
+    `command` is the command line that gives it, with an example of what it needs. `says` is what a
+    person says with it, and `final` says what cannot be undone, or is ''.
     """
 
     name: str
     trigger: str
     schema: Mapping[str, Any]
+    command: str
+    says: str = ""
+    final: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An answer that a card suggests: the choice, with these fields. `says` is what it means."""
+
+    says: str
+    choice: str
+    answer: Mapping[str, Any]
     command: str
 
 
@@ -72,7 +83,8 @@ class Card:
     """The card that a surface shows. A decision must name its `proposal`.
 
     `inspect` is a command line that shows what is decided about, or ''. Only `deciders` may answer;
-    where it is empty, everybody may. `priority` (0 is first) and `tags` are those of the record.
+    where it is empty, everybody may. The `suggestions` are answers that need no words.
+    `priority` (0 is first) and `tags` are those of the record.
     The `claim` and the `escalation` are known to who reads open cards; of them, a webhook has the
     `escalation`.
     """
@@ -90,11 +102,12 @@ class Card:
     failure: Mapping[str, Any] | None
     since_ms: int
     affordances: tuple[Affordance, ...]
-    priority: int = 5
+    priority: int = PRIORITY_DEFAULT
     tags: tuple[str, ...] = ()
     deadline: CardDeadline | None = None
     claim: CardClaim | None = None
     escalation: CardEscalation | None = None
+    suggestions: tuple[Suggestion, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return the card as JSON-able data."""
@@ -129,7 +142,10 @@ def faults_of(machine: Machine, record: Record) -> list[str]:
 
 def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) -> Card | None:
     machine, record = parts.machine, parts.record
-    stage, data = machine.stage(record.state), record.data
+    stage, data = shown_stage(machine, record.state), record.data
+    if not knows(machine, record.state):
+        said = f"Nobody can answer this here: {as_sentence(stage.outlook(data))}"
+        return _card(parts, UNKNOWN_STATE, record.proposal, said, [])
     if not (isinstance(stage, Waiting) and stage.waits_for_person(data)):
         return None
     question = parts.made("the question", "", question_of, machine, record) or ""
@@ -139,7 +155,7 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
     if not choices:
         question = f"{as_sentence(question)} None of its answers is offered now."
     offered = [
-        (name, trigger, _answer_schema(parts, stage, trigger, registry))
+        (name, trigger, answer_schema_of(parts, stage, trigger, registry))
         for name, trigger in choices
     ]
     return _card(
@@ -148,6 +164,8 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
         record.proposal,
         question,
         offered,
+        words=parts.made("what its choices say", {}, stage.words, data),
+        suggested=parts.made("what it suggests", [], _suggested, stage, data),
         inspect=inspect,
         deadline=deadline_of(machine, record),
         proposed=shown,
@@ -175,23 +193,24 @@ def asks_person(machine: Machine, record: Record) -> bool:
 
 def kinds_of(machine: Machine, record: Record) -> list[str]:
     """Return the kinds of the cards that a record has now."""
-    stage = machine.stage(record.state)
+    stage = shown_stage(machine, record.state)
     asks = isinstance(stage, Waiting) and stage.waits_for_person(record.data)
     found = [stage.card] if isinstance(stage, Waiting) and asks else []
+    found += [] if knows(machine, record.state) else [UNKNOWN_STATE]
     found += [QUARANTINE] if record.quarantined else []
     return found + ([OBSTACLE] if record.obstructed else [])
 
 
 def proposals_of(machine: Machine, record: Record) -> list[str]:
     """Return the names of the questions that a record asks people now."""
-    asks = machine.stage(record.state).waits_for_person(record.data)
+    asks = shown_stage(machine, record.state).waits_for_person(record.data)
     names = (record.proposal if asks else "", record.retry_proposal)
     return [name for name in names if name]
 
 
 def may_cancel(machine: Machine, state: str) -> bool:
     """Return whether a record of a machine can be cancelled in a state."""
-    return not set(machine.cancel_triggers).isdisjoint(machine.legal(state))
+    return not set(machine.cancel_triggers).isdisjoint(shown_legal(machine, state))
 
 
 def tags_of(machine: Machine, record: Record) -> tuple[str, ...]:
@@ -260,7 +279,9 @@ def _obstacle(record_id: str, name: str, error: str) -> str:
 def _card_of_effects(machine: Machine, record: Record, kind: str, question: str) -> Card:
     shown = visible_line(question)[:BODY_MAX]
     offered = [(RETRY_CHOICE, RETRY_CHOICE, NO_FIELDS)]
-    return _card(CardParts(machine, record), kind, record.retry_proposal, shown, offered)
+    words = {RETRY_CHOICE: ChoiceWords("Try it again now")}
+    parts = CardParts(machine, record)
+    return _card(parts, kind, record.retry_proposal, shown, offered, words=words)
 
 
 def _card(
@@ -274,6 +295,8 @@ def _card(
     proposed: Mapping[str, Any] | None = None,
     failure: Mapping[str, Any] | None = None,
     deadline: CardDeadline | None = None,
+    words: Words = NO_WORDS,
+    suggested: Sequence[SuggestedAnswer] = (),
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
     machine, record = parts.machine, parts.record
@@ -284,7 +307,12 @@ def _card(
     def affordance(name: str, trigger: str, schema: Mapping[str, Any]) -> Affordance:
         answer = example_answer(name, schema, proposed or {})
         command = decide_command(record.id, name, proposal, answer, deciders)
-        return Affordance(name, trigger, schema, command)
+        said = words.get(name) or _words_of(machine, name, trigger)
+        return Affordance(name, trigger, schema, command, *map(visible_line, astuple(said)))
+
+    def suggestion(one: SuggestedAnswer) -> Suggestion:
+        command = decide_command(record.id, one.choice, proposal, one.answer, deciders)
+        return Suggestion(visible_line(one.says), one.choice, one.answer, command)
 
     return Card(
         record_id=record.id,
@@ -303,59 +331,19 @@ def _card(
         priority=record.priority,
         tags=tags,
         deadline=deadline,
+        suggestions=tuple(map(suggestion, suggested)),
     )
 
 
-def _answer_schema(
-    parts: CardParts, stage: Waiting, trigger: str, registry: Callable[[], Registry | None]
-) -> Mapping[str, Any]:
-    """Return the JSON schema of an answer: it accepts what the client accepts."""
-    model = stage.answers.get(trigger) or parts.machine.payloads.get(trigger)
-    if model is None:
-        return NO_FIELDS
-    data = parts.record.data
-    schema = deepcopy(_schema_without_name(model))
-    fields = schema["properties"]
-    values = parts.made(f"the values of {trigger}", {}, _values_of, stage, trigger, data, fields)
-    for name, each in values.items():
-        fields[name]["enum"] = each
-    is_action = "capability" in fields and names_action(parts.machine, trigger)
-    if not is_action or (known := registry()) is None:
-        return schema
-    from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
-
-    return answer_schema(known, schema, trigger, action_of(data))
+def _suggested(stage: Waiting, data: Mapping[str, Any]) -> list[SuggestedAnswer]:
+    return list(stage.suggests(data))
 
 
-def _values_of(
-    stage: Waiting, trigger: str, data: Mapping[str, Any], fields: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """Return the only values that fields of an answer may have. Raises KeyError for no field."""
-    values = stage.field_values(trigger, data)
-    return {name: list(each) for name, each in values.items() if fields[name] is not None}
-
-
-@cache  # generating it takes longer than all else of a card
-def _schema_without_name(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema of an answer without the name of who answers, which the client sets."""
-    schema = model.model_json_schema()
-    fields = schema.setdefault("properties", {})
-    fields.pop("by", None)
-    if "by" in (required := schema.get("required", [])):
-        required.remove("by")
-    return schema
+def _words_of(machine: Machine, choice: str, trigger: str) -> ChoiceWords:
+    """Return what a choice says that has no words in the table: its name."""
+    final = ENDS_FOR_GOOD if trigger in machine.cancel_triggers else ""
+    return ChoiceWords(choice.replace("_", " ").capitalize(), final)
 
 
 def no_registry() -> None:
     """Answer `card_of` where only the question of a card is used."""
-
-
-def names_action(machine: Machine, trigger: str) -> bool:
-    """Whether the payload of a trigger may name a capability that is to be called."""
-    model = machine.payloads.get(trigger)
-    return model is not None and issubclass(model, CardAnswer) and model.names_action
-
-
-def action_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the action that a record proposes, or nothing."""
-    return inner(data, "proposals", "action", "payload")

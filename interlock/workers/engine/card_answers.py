@@ -11,7 +11,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
-from interlock.workers.engine.card import ACTION_FIELDS, action_of, names_action
+from interlock.workers.engine.answer_schema import ACTION_FIELDS, action_of, names_action
 from interlock.workers.engine.submission import check_commands
 
 if TYPE_CHECKING:  # imported where it is loaded

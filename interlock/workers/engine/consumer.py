@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from enum import StrEnum, auto
 from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
@@ -11,12 +12,14 @@ from celery.worker.control import Panel, nok
 from celery.worker.state import maybe_shutdown
 from kombu.exceptions import ContentDisallowed, DecodeError
 
-from interlock.kernel.errors import KernelError
+from interlock.kernel.errors import KernelError, StoreError
 from interlock.workers.engine.redis_transport import SHAPE_ERRORS, Transport
 from interlock.workers.engine.refusals import refusals_of, repeat_while_refused
 
 log = logging.getLogger(__name__)
 
+LEFT_S = 0.25  # so long this worker keeps a message that only others know
+PREFETCH_MAX = 100  # messages that it takes at most while it keeps such ones
 GIVE_BACK_S = 5.0  # after so long a rejected message goes back that the store did not take
 # Options by which Celery would drop a message, stop its task, or send others with our rights.
 HEADER_OPTIONS = ("expires", "timelimit")
@@ -32,6 +35,14 @@ COMMANDS_REFUSED = (
     *("rate_limit", "time_limit", "pool_shrink", "autoscale"),
     *("revoke", "revoke_by_stamped_headers", "terminate"),
 )
+
+
+class Meant(StrEnum):
+    """Whom a message is for, of a task that this process does not know."""
+
+    NOBODY = auto()  # no record of ours is meant
+    PAST = auto()  # the record does not owe it, or not by that name: a sweep sends what it owes
+    OTHERS = auto()  # the record owes it, by a table that another process has
 
 
 def celery_options(message: Any) -> list[str]:
@@ -152,14 +163,52 @@ class Consumer(CeleryConsumer):
             super().on_unknown_message(body, message)
 
     def on_unknown_task(self, body: Any, message: Any, exc: Any) -> None:
-        """Reject a task that is not registered in this worker."""
-        if self._reject("unknown task", exc, message):
-            super().on_unknown_task(body, message, exc)
+        """Reject a task that is not registered in this worker.
+
+        One about an effect that a record owes by another version of its table goes back to its
+        queue, for a worker that has that version.
+        """
+        match self._meant(message):
+            case Meant.OTHERS:
+                self._leave_to_others(message)
+            case Meant.PAST:
+                log.info("%s is dropped: no record owes it by that name", message.headers["task"])
+                message.ack_log_error(log, self.connection_errors)
+            case Meant.NOBODY:
+                if self._reject("unknown task", exc, message):
+                    super().on_unknown_task(body, message, exc)
 
     def on_invalid_task(self, body: Any, message: Any, exc: Any) -> None:
         """Reject a task message with a broken header."""
         if self._reject("invalid task", exc, message):
             super().on_invalid_task(body, message, exc)
+
+    def _meant(self, message: Any) -> Meant | None:
+        """Return whom a message of an unknown task is for; None: the store does not say."""
+        meant = getattr(self.app, "meant", None)
+        try:
+            name = (message.headers or {}).get("task")
+            return Meant.NOBODY if meant is None else Meant(meant(name, message))
+        except StoreError as refusal:
+            refusals_of("the store").begin(refusal)
+            self._give_back_later(message)
+            return None
+
+    def _leave_to_others(self, message: Any) -> None:
+        """Give a message back in a moment, to be read after the others of its queue.
+
+        Until then it takes no place of a message that this worker could read, unless it has very
+        many: then the others read what there is.
+        """
+        qos = self.qos
+        more = int(qos.value < PREFETCH_MAX)
+        qos.increment_eventually(more)
+
+        def give_back() -> None:
+            qos.decrement_eventually(more)
+            message.reject_log_error(log, self.connection_errors, True)  # noqa: FBT003 - Celery's
+
+        self.timer.call_after(LEFT_S, give_back)
 
     def _reject(self, kind: str, reason: object, message: Any) -> bool:
         """Keep a message and answer it. If either fails, return False and give it back later.
@@ -172,10 +221,14 @@ class Consumer(CeleryConsumer):
         answer = getattr(self.app, "answer_rejected", None)
         answered = answer is None or answer(message, f"{kind}: {reason}")
         kept = answered and self._keep(kind, str(reason), body)
-        if not (kept or message.acknowledged):
+        if not kept:
+            self._give_back_later(message)
+        return kept
+
+    def _give_back_later(self, message: Any) -> None:
+        if not message.acknowledged:
             give_back = (log, self.connection_errors, True)
             self.timer.call_after(GIVE_BACK_S, message.reject_log_error, give_back)
-        return kept
 
     def _keep(self, kind: str, reason: str, body: str) -> bool:
         """Keep what is rejected. Return False if the store does not take it."""

@@ -13,22 +13,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from uuid import uuid4
 
 from interlock.kernel.errors import HeldError
+from interlock.kernel.fired import Fired
 from interlock.kernel.record import PRIORITY_LAST, Record
-from interlock.kernel.store.codec import nonce_of
-from interlock.kernel.store.commands import Call, EffectMessage, InitialLease
+from interlock.kernel.store.commands import EffectMessage, InitialLease, Offer
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.table import Data, Owed
+from interlock.kernel.table import Owed
 from interlock.workers.engine.celery_app import queue_of
-from interlock.workers.engine.claims import Granted
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.effect_slots import UsedSlot
 from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.processes.clock import clock
 
 # How many effects a stretch has at most, and for how long it goes on while messages wait.
 EFFECTS_MAX = 16
 STRETCH_S_MAX = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A lease of this process, with the slot under which its effect is at work.
+
+    It was asked for at a time of `clock`.
+    """
+
+    lease: Lease
+    asked_at: float
+    used: UsedSlot | None = None
 
 
 @dataclass(slots=True)
@@ -38,6 +51,7 @@ class Stretch:
     began: float
     effects: int = 1
     wanted: InitialLease | None = None  # in the last commit
+    asked_at: float = 0.0  # the time of `clock` before that commit
     granted: Granted | None = None  # what the thread goes on with
 
 
@@ -79,23 +93,22 @@ class Continuing:
         granted, stretch.granted = stretch.granted, None
         return granted
 
-    def fire(self, record: Record, trigger: str, payload: Data, call: Call) -> Record | None:
-        """Fire an outcome; the calling thread may get the lease of the effect that follows.
-
-        Returns the record after the call; it may be None where the call was replayed.
-        """
+    def offer(self) -> Offer | None:
+        """Return what asks for the lease of the effect that follows from an outcome, or None."""
         stretch = self._stretch
-        if stretch is None:
-            return self._dispatch.fire(record, trigger, payload, call).record
-        asked_at = clock()
         # A repeat of the call has the same nonce.
-        offer = partial(self._offer, stretch, nonce_of(call.op_id))
-        fired = self._dispatch.fire(record, trigger, payload, call, initial_lease=offer)
+        return partial(self._offer, stretch, uuid4().hex[:8]) if stretch else None
+
+    def go_on(self, record_id: str, fired: Fired | None) -> None:
+        """Let the calling thread go on with the lease that the commit of an outcome has given."""
+        stretch = self._stretch
+        if stretch is None or fired is None:
+            return
         lease = fired.lease
         if fired.replayed and stretch.wanted is not None:
-            lease = self._lease_of_a_lost_reply(record, stretch.wanted)
-        stretch.wanted, stretch.granted = None, Granted(lease, asked_at) if lease else None
-        return fired.record
+            lease = self._lease_of_a_lost_reply(record_id, stretch.wanted)
+        granted = Granted(lease, stretch.asked_at) if lease else None
+        stretch.wanted, stretch.granted = None, granted
 
     @property
     def _stretch(self) -> Stretch | None:
@@ -111,6 +124,7 @@ class Continuing:
             effect = self._dispatch.effect(after.machine, owed.effect.name)
             holder = self._dispatch.holder
             stretch.wanted = InitialLease(nonce, holder, effect.lease_ms, optional=True)
+            stretch.asked_at = clock()
         return stretch.wanted
 
     def _has_time(self, stretch: Stretch, priority: int) -> bool:
@@ -135,8 +149,8 @@ class Continuing:
         message = EffectMessage("", machine, effect, 0)
         return queue_of(self.settings, self._dispatch.publisher.queue(message))
 
-    def _lease_of_a_lost_reply(self, record: Record, wanted: InitialLease) -> Lease | None:
+    def _lease_of_a_lost_reply(self, record_id: str, wanted: InitialLease) -> Lease | None:
         try:
-            return read_initial_lease(self._dispatch, record.id, wanted)
+            return read_initial_lease(self._dispatch, record_id, wanted)
         except HeldError:
             return None

@@ -48,10 +48,14 @@ class UsedSlot:
 
 
 def claim_with_slot(
-    dispatch: Dispatch, key: str, effect: Effect, claim: Claim
+    dispatch: Dispatch, key: str, effect: Effect, claim: Claim, refused: Refused
 ) -> tuple[Lease | Refused, UsedSlot | None]:
-    """Claim an effect, with a slot if it needs one. It may be refused for want of a slot."""
-    answer, used = claim(), None
+    """Claim an effect with a slot, after a claim without one was refused.
+
+    It may be refused for want of a slot.
+    """
+    answer: Lease | Refused = refused
+    used = None
     for _ in range(TRIES_MAX):
         if not (isinstance(answer, Refused) and answer.status == "slot"):
             break
@@ -76,7 +80,7 @@ def _give_up(dispatch: Dispatch, used: UsedSlot) -> None:
     Two messages for one effect may come at the same moment.
     """
     slot = EffectSlot(used.key, used.stamp, UNUSED_MS + 1)
-    if _is_free(dispatch, slot):
+    if _is_free(dispatch, used.slots, slot):
         free(dispatch, used)
 
 
@@ -126,7 +130,7 @@ def wake(dispatch: Dispatch, slots: str, limit: int, offered: Iterable[str]) -> 
         if not left:
             break
         key = left.popleft()
-        status, priority = dispatch.leases.slots.check(key, poll_ms=dispatch.limits.poll_ms)
+        status, priority = dispatch.leases.slots.check(slots, key, poll_ms=dispatch.limits.poll_ms)
         if status == "due":
             messages.append(EffectMessage(key, machine, effect, priority))
         elif status == "free":
@@ -142,7 +146,7 @@ def check(dispatch: Dispatch, slots: str) -> str:
     offered: list[str] = []
     freed = 0
     for slot in held:
-        if _is_free(dispatch, slot):
+        if _is_free(dispatch, slots, slot):
             freed += 1
             offered += dispatch.leases.slots.release(slots, limit, slot.key, slot.stamp)
     offered += dispatch.leases.slots.release(slots, limit)
@@ -150,8 +154,8 @@ def check(dispatch: Dispatch, slots: str) -> str:
     return "freed" if freed else "checked"
 
 
-def _is_free(dispatch: Dispatch, slot: EffectSlot) -> bool:
+def _is_free(dispatch: Dispatch, slots: str, slot: EffectSlot) -> bool:
     status, _ = dispatch.leases.slots.check(
-        slot.key, poll_ms=dispatch.limits.poll_ms, too_long=slot.age_ms > UNUSED_MS
+        slots, slot.key, poll_ms=dispatch.limits.poll_ms, too_long=slot.age_ms > UNUSED_MS
     )
     return status == "free"

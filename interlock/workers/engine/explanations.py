@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.kernel.decision import Explanation
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import InvalidPayloadError, UnknownStateError
+from interlock.kernel.shown_stage import shown_legal
 from interlock.kernel.store.commands import facts_read
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card import RETRY_CHOICE
@@ -40,16 +41,17 @@ def explain(
 
 
 def explain_all(dispatch: Dispatch, answers: CardAnswers, by: str) -> list[Explanation]:
-    """Return for each trigger of the machine what it would do, or why it would not."""
+    """Return for each trigger of the machine who may fire it, and what it would do or why not."""
     machine, state = answers.machine, answers.record.state
-    legal, found = machine.legal(state), []
+    legal, found = shown_legal(machine, state), []
     for trigger in machine.triggers:
         try:
             fields = machine.taken_by(trigger, {"by": by}) if trigger in legal else None
             explained = _explained(dispatch, answers, trigger, fields)
-        except InvalidPayloadError as refusal:
+        except (InvalidPayloadError, UnknownStateError) as refusal:
             explained = Explanation(trigger, state, "", str(refusal))
-        found.append(explained)
+        may = (str(actor) for row in machine.rows(state, trigger) for actor in row.by)
+        found.append(replace(explained, by=tuple(dict.fromkeys(may))))
     return found
 
 

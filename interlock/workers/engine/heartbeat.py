@@ -65,8 +65,7 @@ class Heartbeat:
             earlier = self._held.get(held.lease.key)
             self._held[held.lease.key] = held
             if self._thread is None:
-                self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-                self._thread.start()
+                self._start()
         if earlier is not None:
             earlier.on_order(Order.LOST, 0)
 
@@ -80,17 +79,25 @@ class Heartbeat:
         """Return how many leases this process holds."""
         return len(self._held)
 
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._thread.start()
+
     def _beat(self) -> None:
         self._begin()
         while not self._wake.wait(self._period_s):
-            with self._lock:
-                held = dict(self._held)
             try:
-                if held:
-                    self._renew(held)
+                self.renew()
             except Exception:
                 # If this thread ended, every lease of the process would lapse.
                 log.exception("leases are not renewed this time")
+
+    def renew(self) -> None:
+        """Renew all leases of this process, and pass on the orders that come back."""
+        with self._lock:
+            held = dict(self._held)
+        if held:
+            self._renew(held)
 
     def _renew(self, held: dict[str, HeldLease]) -> None:
         before = clock()

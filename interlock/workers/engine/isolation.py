@@ -35,7 +35,7 @@ MODULE = "interlock.workers.alone"
 # Each process takes the memory of a worker.
 PROCESSES_MAX = 4
 POLL_S = 0.1
-GRACE_S = 5.0
+ISOLATED_END_S = 5.0  # from SIGTERM until SIGKILL, for an effect in a process of its own
 START_S = 20.0  # how long a process may take to begin, beside the time of its effect
 SIGNALS_FROM = 128  # the exit code of a process that a signal ended, as a shell gives it
 # What mostly sends these signals.
@@ -103,13 +103,13 @@ class Isolation:
                     _command(work, answer),
                     folder=Path.cwd(),
                     output=errors,
-                    grace_s=GRACE_S,
+                    grace_s=ISOLATED_END_S,
                     ends_orphans=False,
                 )
             try:
                 _wait(process, work)
             finally:
-                code = end_bound(process, patience_s=2 * GRACE_S)
+                code = end_bound(process, patience_s=2 * ISOLATED_END_S)
             if answer.exists():
                 return Performed(**json.loads(answer.read_bytes()))
         if work.limit.has_passed:

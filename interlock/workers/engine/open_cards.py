@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -12,8 +13,9 @@ from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError,
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS, RETRY, Record, RecordId, partition_of, root_of
+from interlock.kernel.shown_stage import knows
 from interlock.kernel.store.codec import UNREADABLE
-from interlock.kernel.store.commands import Call, NoteDraft, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, Call, NoteDraft, Warrant
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card import (
     Card,
@@ -98,6 +100,7 @@ class OpenCards:
             since_ms |= {one: at for at, one in waiting}
             ids = (one for _, one in waiting)
             found = self.dispatch.views.records(ids, readable_by=self.machines)
+            found |= self._in_unknown_states(one for _, one in waiting if one not in found)
             shown += self._wanted(found.values(), wanted)
             after = waiting[-1] if waiting else after
             # Where few are wanted, the next look reads more, so that a page takes few looks.
@@ -106,6 +109,20 @@ class OpenCards:
             goes_on, last = True, shown[limit - 1].id
             after = (since_ms[last], last)
         return shown[:limit], f"{after[0]}:{after[1]}" if goes_on else ""
+
+    def _in_unknown_states(self, record_ids: Iterable[RecordId]) -> dict[str, Record]:
+        """Return those of the records whose state is one that the table of their machine lacks."""
+        rows = self.dispatch.listings.rows_of(list(record_ids)).values()
+        ids = [
+            row.id
+            for row in rows
+            if row.machine in self.machines and not knows(self.machines[row.machine], row.state)
+        ]
+        found: dict[str, Record] = {}
+        for one in ids:
+            with suppress(CallError, *UNREADABLE):  # it is damaged, or pruned meanwhile
+                found[one] = self.dispatch.views.record(one)
+        return found
 
     def due(self, before_ms: int, **wanted: Unpack[WantedCards]) -> list[Card]:
         """Return the cards whose deadline comes before a time, the soonest first.
@@ -163,9 +180,9 @@ class OpenCards:
             raise stale
         # The card of effects has a name of its own; that of a state is the state's entry.
         is_of_state = RETRY not in proposal
-        warrant = Warrant.person(record.entered) if is_of_state else None
+        warrant = Warrant.person(record.entered) if is_of_state else NO_WARRANT
         try:
-            self.dispatch.note(record, draft, op_id=call.op_id, warrant=warrant)
+            self.dispatch.lifecycle.note(record, draft, op_id=call.op_id, warrant=warrant)
         except FencedError:
             raise stale from None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.awaited import awaited_by
 from interlock.workers.engine.card_parts import CardParts
@@ -21,7 +22,7 @@ def outlook_of(dispatch: Dispatch, record: Record, shown: Collection[str]) -> st
     `shown` are the machines of whose records that may be said.
     """
     parts = CardParts(dispatch.lifecycle.machine(record.machine), record)
-    outlook = parts.machine.stage(record.state).outlook
+    outlook = shown_stage(parts.machine, record.state).outlook
     said = (
         parts.made("the outlook", "", outlook, record.data),
         parts.made("the wait", "", _waits_for_record, dispatch, record, shown),
@@ -51,7 +52,8 @@ def _waits_for_record(dispatch: Dispatch, record: Record, shown: Collection[str]
 
 def _how_far(dispatch: Dispatch, record: Record, found: Record) -> str:
     """Say how far a record is whose end another one waits for."""
-    if isinstance(dispatch.lifecycle.machine(found.machine).stage(found.state), Terminal):
+    machine = dispatch.lifecycle.machine(found.machine)
+    if isinstance(shown_stage(machine, found.state), Terminal):
         return f", which has ended as {found.state}: a worker goes on with that soon"
     chain = _chain(dispatch, record, found)
     if record.id not in chain:

@@ -1,4 +1,4 @@
-"""Adds the systems of a deployment's own modules, which INTERLOCK_SYSTEMS names."""
+"""Adds the systems that a process runs: those that INTERLOCK_SYSTEMS names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
-from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from interlock.kernel.blame import blamed
 from interlock.kernel.effect import OF_ANY_MACHINE
+from interlock.kernel.machines import MACHINES
+from interlock.systems import NAMES
 from interlock.workers.engine.system import Definition, System, SystemsError, load
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
@@ -30,16 +31,19 @@ ENTRY_POINTS, FILE = "interlock.systems", ".py"
 
 
 def add_systems(names: Iterable[str], root: Path) -> None:
-    """Add the system and the machines of each module, once in a process. Raises SystemsError.
+    """Add the system and the machines of each name, once in a process. Raises SystemsError.
 
-    A name is that of a module, or a file such as `refund.py`, or what a distribution that is
-    installed calls a module in its entry points `interlock.systems`. Modules that are not installed
+    A name is that of a system of Interlock, such as `threads`, or that of a module, or a file such
+    as `refund.py`, or what a distribution that is installed calls a module in its entry points
+    `interlock.systems`. Modules that are not installed
     and files are found in the folder `root`. If one is there, imports find its folder from then on:
     what a system names is imported only when it is needed.
     """
     for name in names:
-        if name not in _ADDED:
-            module, folder = _module_of(name, root)
+        if name not in _ADDED and name in NAMES:
+            _add_ours(name)
+        elif name not in _ADDED:
+            module, folder = _place_of(name, root)
             imported = _imported(name, module, folder)
             definitions = _definitions_in(imported)
             system = _system_of(name, module, imported, definitions)
@@ -51,7 +55,20 @@ def add_systems(names: Iterable[str], root: Path) -> None:
                 sys.path.append(place)
 
 
-def _module_of(name: str, root: Path) -> tuple[str, Path]:
+def _add_ours(name: str) -> None:
+    system: System = load(f"{module_of(name)}:SYSTEM")
+    for machine, where in system.machines.items():
+        is_listed = machine not in system.unlisted
+        MACHINES.add(machine, partial(load, where), is_listed=is_listed, is_ours=True)
+    _ADDED[name] = system
+
+
+def module_of(name: str) -> str:
+    """Return the module that has the SYSTEM of a system of Interlock."""
+    return f"interlock.systems.{name}.system"
+
+
+def _place_of(name: str, root: Path) -> tuple[str, Path]:
     """Return the module that a name in INTERLOCK_SYSTEMS means, and the folder to look in."""
     if name.endswith(FILE):
         file = root / name
@@ -152,8 +169,7 @@ def _system_of(
             "has neither a Workflow (docs/workflows.md) nor a SYSTEM (docs/own_machines.md) "
             "at its top level",
         )
-    machines = import_module("interlock.kernel.machines")
-    taken = {"engine", *machines.BY_SYSTEM, *(system.name for system in _ADDED.values())}
+    taken = {"engine", *NAMES, *(system.name for system in _ADDED.values())}
     if found.name in taken:
         raise wrong(name, f"has a system called {found.name}, as another one is; rename it")
     return found
@@ -184,7 +200,6 @@ def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> 
 
 
 def _add_machines(source: str, system: System) -> None:
-    known = import_module("interlock.kernel.machines").MACHINES
     places = {each.name: each.place for each in Definition.MADE}
     for name, where in system.machines.items():
         place = f" ({places[name]})" if name in places else ""
@@ -194,7 +209,9 @@ def _add_machines(source: str, system: System) -> None:
             problem = f"has a machine {name}, a name that Interlock uses; rename it{place}"
             raise wrong(source, problem)
         try:
-            known.add(name, partial(_table, source, name, where))
+            table = partial(_table, source, name, where)
+            is_listed = name not in system.unlisted
+            MACHINES.add(name, table, is_listed=is_listed)
         except ValueError as refusal:
             problem = f"cannot add the machine {name}: {refusal}; rename it{place}"
             raise wrong(source, problem) from refusal

@@ -87,9 +87,10 @@ class Passes:
         ids = dict.fromkeys(record_id for record_id, _ in keys)
         records = self._views.records(ids, readable_by=self._machines)
         effects = {
-            (record.id, entry.suffix): self._machines[record.machine].effects[entry.name]
+            (record.id, entry.suffix): effect
             for record in records.values()
             for entry in record.entries
+            if (effect := self._machines[record.machine].effects.get(entry.name))
         }
         leases = {key: with_lease(effect, self._settings) for key, effect in effects.items()}
         return [LeasedFor(*key, leases[key].lease_ms) for key in keys if key in leases]

@@ -110,6 +110,8 @@ class Publisher:
 
     def queue(self, message: EffectMessage) -> str:
         """Return the name of the queue of an effect, without the namespace."""
+        if message.queue:
+            return message.queue
         machine = self.machines.get(message.machine)
         effects = machine.effects if machine else {}
         # A process that does not know the machine supposes that the effect names no queue.

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from interlock.git.diff import Diff, FileDiff
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
-from interlock.workers.gateways.git.diff import Diff, FileDiff
 
 FRESH_MS = 5_000  # an answer is shown for so long without asking for a newer one
 ANSWER_MS = 12_000  # a worker may be busy with the differences of other records

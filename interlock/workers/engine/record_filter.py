@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, UnknownMachineError
 from interlock.kernel.machine import Machine
+from interlock.kernel.moving import state_now
 from interlock.kernel.store.listings import Filter
 from interlock.kernel.table import Active
 
@@ -28,12 +29,17 @@ class Wanted(TypedDict, total=False):
 
 
 def record_filter(
-    machines: Mapping[str, Machine], *, by_state: bool = False, **wanted: Unpack[Wanted]
+    machines: Mapping[str, Machine],
+    *,
+    by_state: bool = False,
+    others: Mapping[str, Collection[str]] | None = None,
+    **wanted: Unpack[Wanted],
 ) -> Filter:
     """Return the filter of a list: of one machine or all, of one state or all.
 
-    With `by_state`, a list comes by the time in the state although no state is given. Raises
-    CallError, with the names that there are.
+    With `by_state`, a list comes by the time in the state although no state is given. `others` are
+    states that tables of other versions have, in which there may be records. Raises CallError, with
+    the names that there are.
     """
     machine, state = wanted.pop("machine", None), wanted.pop("state", None)
     effect = wanted.pop("effect", "")
@@ -41,7 +47,9 @@ def record_filter(
         raise UnknownMachineError(machine, sorted(machines))
     names = [machine] if machine is not None else list(machines)
     states = [(name, str(stage.state)) for name in names for stage in machines[name].stages]
-    chosen = [pair for pair in states if state in (None, pair[1])]
+    states += [(name, each) for name in names for each in sorted((others or {}).get(name, ()))]
+    # Records that are still to be moved are listed with those in the present state.
+    chosen = [(name, each) for name, each in states if _is_chosen(machines[name], each, state)]
     if not chosen and machine is None:
         raise CallError(f"no machine has a state {state!r}; `interlock machines` lists them")
     if not chosen:
@@ -60,6 +68,10 @@ def record_filter(
     asked = chosen if by_state or state is not None or effect or wanted.get("since_ms") else ()
     conditions: Any = wanted
     return Filter(machines=names, states=asked, **conditions)
+
+
+def _is_chosen(machine: Machine, state: str, asked: str | None) -> bool:
+    return asked is None or state_now(machine, state) == state_now(machine, asked)
 
 
 def effects_at_work(machine: Machine) -> Iterator[tuple[str, str]]:

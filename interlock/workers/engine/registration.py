@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from celery import Celery
-from celery.app.task import Task
-from celery.exceptions import Ignore
-from kombu.exceptions import OperationalError
 
 from interlock.kernel.machine import Machine
 from interlock.workers.engine.continued_tasks import continue_in
-from interlock.workers.engine.effect_ends import EffectFailedError, EffectNotOwedError
+from interlock.workers.engine.effect_ends import EffectFailedError
+from interlock.workers.engine.other_tables import meant
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler
 
-log = logging.getLogger(__name__)
+# What Celery expects to be thrown, it logs without a traceback.
+OPTIONS = {"bind": True, "ignore_result": True, "throws": (EffectFailedError,), "shared": False}
 
 
 class MissingHandlerError(RuntimeError):
@@ -34,8 +30,11 @@ def register_effects(
     Raises MissingHandlerError.
     """
     app.continue_in = partial(continue_in, runner.continuing)
+    app.meant = partial(meant, runner.dispatch)
     for machine, name, handler in handled_effects(machines, handlers):
-        _register(app, runner, machine, name, handler)
+        task = runner.task(machine, name, handler)
+        task.__doc__ = f"Perform the effect {name} of a {machine.name}."
+        app.task(task, name=f"{machine.name}.{name}", **OPTIONS)
 
 
 def handled_effects(
@@ -56,23 +55,3 @@ def handled_effects(
                     "records would enter its state and never leave"
                 )
             yield machine, name, handler
-
-
-def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:
-    def task(self: Task, *args: Any, **kwargs: Any) -> str:
-        if kwargs or len(args) != 1 or not isinstance(args[0], str):
-            raise runner.claims.reject(f"{machine.name}.{name}", args, kwargs)
-        try:
-            return runner.perform(machine, name, handler, args[0])
-        except EffectNotOwedError as refusal:
-            log.info("%s: %s", args[0], refusal)
-            if runner.dispatch.settings.task_events:
-                # Flower shows it as revoked, unless an earlier message has reported its end.
-                with suppress(OperationalError):
-                    self.send_event("task-revoked")
-            raise Ignore(str(refusal)) from refusal
-
-    task.__doc__ = f"Perform the effect {name} of a {machine.name}."
-    # What Celery expects to be thrown, it logs without a traceback.
-    options = {"bind": True, "ignore_result": True, "throws": (EffectFailedError,), "shared": False}
-    app.task(task, name=f"{machine.name}.{name}", **options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from interlock.kernel.effect import Effect
 
-MAXIMUM_MS = 600_000
+MAXIMUM_MS = 600_000  # the longest delay
 
 
 def retry_delay_ms(effect: Effect, attempt: int) -> int:

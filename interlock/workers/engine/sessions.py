@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 
-from interlock.kernel.store.sessions import Sessions, Shown
+from interlock.kernel.store.people import Sessions, Shown
 from interlock.workers.engine.dispatch import Dispatch
 
 SESSION_S = 86_400

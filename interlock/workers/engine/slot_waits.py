@@ -9,11 +9,15 @@ from interlock.workers.engine.dispatch import Dispatch
 
 
 def concurrency_of(dispatch: Dispatch, slots: str) -> int | None:
-    """Return how many slots of this name there are, 0 for any; None if they are not known here."""
+    """Return how many slots of this name there are, 0 for any; None if they are not known here.
+
+    Of an effect that the applied table no longer has there is one: no table had fewer.
+    """
     machine, name, _ = slots_named(slots)
     found = dispatch.machines.get(machine)
-    effect = found.effects.get(name) if found else None
-    return effect.concurrency if effect else None
+    if found is None or name in found.effects:
+        return found.effects[name].concurrency if found else None
+    return None if dispatch.tables_elsewhere.has(machine) else 1
 
 
 def slot_waits(dispatch: Dispatch, record: Record) -> list[str]:

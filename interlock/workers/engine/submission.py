@@ -20,6 +20,11 @@ from interlock.kernel.exported_event import OUTSIDE, components
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import PRIORITY_LAST
+from interlock.kernel.store.codec import digest, encode
+from interlock.kernel.store.views import Views
+from interlock.kernel.table import Data
+
+Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
 
 
 class EarlyError(CallError):
@@ -32,7 +37,7 @@ class Request(Shape):
     A message can be delivered twice, and its id says so: it is that of the new record, or an op-id.
     """
 
-    id: Annotated[str, Field(min_length=1, max_length=400)]
+    id: Annotated[Name, Field(min_length=1)]
     actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
@@ -65,7 +70,15 @@ def check_submission(payload: Any, new_id: Any, priority: Any) -> None:
     if not isinstance(new_id, str):
         raise InvalidIdError(repr(new_id), "it is not text")
     if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
-        raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
+        raise InvalidPayloadError(
+            "priority", [f"{priority!r} is not between 0 (first) and {PRIORITY_LAST}"]
+        )
+
+
+def was_created_with(views: Views, record_id: str, machine: str, payload: Data) -> bool:
+    """Return whether a record exists that was created with this payload."""
+    created = digest(machine, encode(payload, "the payload"))
+    return views.creation_digests([record_id]).get(record_id) == created
 
 
 def check_commands(machine: Machine, payload: Mapping[str, Any], refusal: str) -> None:

@@ -6,12 +6,14 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from celery import Celery
 
 from interlock.kernel.errors import (
+    AnotherVersionError,
     KernelError,
     StoreError,
     TableFunctionError,
@@ -94,6 +96,9 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
         except TableFunctionError as refusal:
             log.error("%s cannot be swept; it is tried again later: %s", name, refusal)  # noqa: TRY400
             seen["failed"] += 1
+        except AnotherVersionError as refusal:
+            log.info("%s is left to a process that knows it: %s", name, refusal)
+            seen["refused"] += 1
         except KernelError as refusal:
             # Another process has acted on it, or the call is refused: it is due again later.
             log.info("%s: %s", name, refusal)
@@ -104,16 +109,26 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
     return seen
 
 
+@contextmanager
+def left_to_others(dispatch: Dispatch, index: Callable[[int], str], member: str) -> Iterator[None]:
+    """Let a sweep of another process poll soon what only another version of its table knows."""
+    try:
+        yield
+    except AnotherVersionError:
+        dispatch.indexes.poll_soon(index, member)
+        raise
+
+
 def fire(dispatch: Dispatch, record: Record, trigger: str, payload: Data, call: Call) -> None:
     """Fire a trigger at a record. If a function of its table prevents that, its log says so, once.
 
     Raises what firing raises.
     """
     try:
-        dispatch.fire(record, trigger, payload, call)
+        dispatch.lifecycle.fire(record, trigger, payload, call)
     except TableFunctionError as refusal:
         draft = NoteDraft(TABLE_FAILED, {"trigger": trigger, "detail": str(refusal)})
-        dispatch.note(record, draft, op_id=f"{call.op_id}/failed")
+        dispatch.lifecycle.note(record, draft, op_id=f"{call.op_id}/failed")
         raise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -118,8 +118,9 @@ class System:
     plain message may create, the `module:function` that accepts it; a machine of `machines` needs
     none. `messages` gives the same for each further kind of plain message, by the name of the kind,
     and `messages_about` the machine for a kind that is about records of one machine alone.
-    `machines` is for a system that is not a part of Interlock: it gives, for each of its machines,
-    where the table is, as `module:attribute`. `details` gives, for a machine, the `module:function`
+    `machines` gives, for each of its machines, where the table is, as `module:attribute`;
+    `unlisted` lists those whose records are in no lists, counts, cards, events and webhooks.
+    `details` gives, for a machine, the `module:function`
     that returns what `interlock show` prints of its records instead of `shown`. `evidence` gives,
     for a machine, the `module:function` that yields what the console shows beside the cards of its
     records, each a `Section`. `outputs` gives, for a machine whose records have an agent that
@@ -131,6 +132,11 @@ class System:
     although no person is asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted`
     lists the machines whose records `interlock top` counts by state, `shown` the fields of a
     record's data that `interlock show` prints if they are set.
+    `by_hand` is where the commands are by which people fire triggers of its records, as
+    `module:attribute`: a mapping from `machine.trigger` to a command with `{id}`, or `{root}` for
+    the id of the root record, in it; `machine` alone gives the command that begins ended work anew.
+    `asked` and `came` give, for a machine, the fields of its records' data that say what was asked
+    and what came of it, in their order: `request.text` is the field `text` of `request`.
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
     or section has is in interlock/workers/terminal/page.py.
     """
@@ -146,6 +152,7 @@ class System:
     messages: Mapping[str, str] = field(default_factory=dict)
     messages_about: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, str] = field(default_factory=dict)
+    unlisted: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
     evidence: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
@@ -153,6 +160,9 @@ class System:
     starved: str = ""
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    came: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_hand: str = ""
     page: str = ""
 
 

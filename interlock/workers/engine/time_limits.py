@@ -17,10 +17,10 @@ from typing import Any
 
 from interlock.kernel.blame import place_of_thread
 from interlock.kernel.store.leases import Order
-from interlock.workers.engine.attempt_limit import length_text
 from interlock.workers.engine.isolation import Performed
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.clock import clock
+from interlock.workers.text import duration
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,11 @@ class Watched:
 class TimeLimits:
     """Watches the attempts of this process that have a limit, from a thread of its own."""
 
-    def __init__(self, end: Callable[[EffectWork], Performed]) -> None:
+    def __init__(
+        self, end: Callable[[EffectWork], Performed], clock: Callable[[], float] = clock
+    ) -> None:
         self._end = end  # gives back what an attempt holds whose handler goes on
+        self._clock = clock
         self.on_hung: Callable[[int, Performed], None] = lambda *_: None  # called with its thread
         self._watched: dict[EffectWork, Watched] = {}
         self._hung: dict[EffectWork, Watched] = {}
@@ -56,7 +59,7 @@ class TimeLimits:
         if not work.limit.ms:
             yield
             return
-        now = clock()
+        now = self._clock()
         self._watch(Watched(work, threading.get_ident(), now, now + work.limit.ms / 1_000))
         try:
             yield
@@ -67,12 +70,12 @@ class TimeLimits:
 
     def hung(self) -> list[dict[str, Any]]:
         """Return the attempts that go on though their time is over, as plain data."""
-        now = clock()
+        now = self._clock()
         return [
             {
                 "record": work.record.id,
                 "effect": f"{work.machine.name}.{work.lease.name}",
-                "limit": length_text(work.limit.ms),
+                "limit": duration(work.limit.ms),
                 "since_ms": int((now - found.since) * 1_000),
                 "place": work.limit.place,
             }
@@ -83,33 +86,46 @@ class TimeLimits:
         with self._changed:
             self._watched[found.work] = found
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="time limits", daemon=True)
-                self._thread.start()
+                self._start()
             if found.until < self._next:
                 self._changed.notify()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="time limits", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._next = min((each.until for each in self._watched.values()), default=inf)
-                self._changed.wait(min(LOOK_S_MAX, max(0.0, self._next - clock())))
-                now = clock()
-                over = [each for each in self._watched.values() if each.until <= now]
-                for each in over:
-                    self._move(each)
+                self._next = self.next
+                self._changed.wait(min(LOOK_S_MAX, max(0.0, self._next - self._clock())))
+            self.look()
+
+    @property
+    def next(self) -> float:
+        """When the first attempt is to be looked at, by the clock; infinity if there is none."""
+        return min((each.until for each in self._watched.values()), default=inf)
+
+    def look(self) -> None:
+        """Order the attempts to stop whose time is over, and write off those that did not."""
+        with self._changed:
+            now = self._clock()
+            over = [each for each in self._watched.values() if each.until <= now]
             for each in over:
-                try:
-                    self._act(each)
-                except Exception:
-                    # If this thread ended, no attempt of the process would have a limit.
-                    log.exception("%s is not ended though its time is over", each.work.key)
+                self._move(each)
+        for each in over:
+            try:
+                self._act(each)
+            except Exception:
+                # If this thread ended, no attempt of the process would have a limit.
+                log.exception("%s is not ended though its time is over", each.work.key)
 
     def _move(self, over: Watched) -> None:
         """Give an attempt whose time is over some time to stop; after that it hangs."""
         if over.work.limit.has_passed:
             self._hung[over.work] = self._watched.pop(over.work)
         else:
-            self._watched[over.work] = replace(over, until=clock() + STOP_S)
+            self._watched[over.work] = replace(over, until=self._clock() + STOP_S)
 
     def _act(self, over: Watched) -> None:
         work = over.work

@@ -19,9 +19,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.kernel.errors import KernelError
-from interlock.kernel.event import Event
+from interlock.kernel.event import Cause, Event
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.views import Views
 from interlock.workers.config import Settings
@@ -42,16 +41,16 @@ T = TypeVar("T")
 CODE = "trace:"  # before the context, in the codes of an event
 
 
-def carried(call: Call, settings: Settings) -> Call:
-    """Return a call that makes an event, with the span that it is made in, if there is one.
+def carried(settings: Settings, cause: Cause) -> Cause:
+    """Return the cause of an event with the span that its call is made in, if there is one.
 
     A producer's own program sends no spans of Interlock, but its own span is kept where the
     settings say that traces are on.
     """
     span = sent_traceparent(settings)
-    if not span or any(code.startswith(CODE) for code in call.cause.codes):
-        return call
-    return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, f"{CODE}{span}")))
+    if not span or any(code.startswith(CODE) for code in cause.codes):
+        return cause
+    return replace(cause, codes=(*cause.codes, f"{CODE}{span}"))
 
 
 @contextmanager

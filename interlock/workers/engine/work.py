@@ -11,18 +11,21 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
-from interlock.kernel.amounts import MONEY, amounts
+from interlock.kernel.amounts import MONEY, amount_text, amounts, share_text
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import ConflictError, FencedError, KernelError, StoreError
 from interlock.kernel.event import Cause
+from interlock.kernel.fired import Fired
+from interlock.kernel.moving import with_state_now
 from interlock.kernel.record import Entry, Record, ancestors
 from interlock.kernel.store.children import children_counted
-from interlock.kernel.store.commands import Call, NoteDraft, Spender, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, Call, NoteDraft, Offer, Spender, Warrant
 from interlock.kernel.store.leases import Lease, Order, Shortage
 from interlock.kernel.table import Active
 from interlock.workers.engine.attempt_limit import AttemptLimit
@@ -31,7 +34,6 @@ from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work_results import WorkResults
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
-from interlock.workers.text import amount_text, share_text
 
 log = logging.getLogger(__name__)
 
@@ -120,8 +122,8 @@ class EffectWork:
         self, dispatch: Dispatch, resources: Resources, lease: Lease, *, asked_at: float
     ) -> None:
         self.dispatch, self.resources, self.lease = dispatch, resources, lease
-        self.record: Record = lease.record
-        self.machine = dispatch.lifecycle.machine(self.record.machine)
+        self.machine = dispatch.lifecycle.machine(lease.record.machine)
+        self.record: Record = with_state_now(self.machine, lease.record)
         self.effect = dispatch.effect(self.machine.name, lease.name)
         self.held = HeldLease(lease, self.effect.lease_ms, self._receive_order, asked_at=asked_at)
         self.stopped = Flag()
@@ -130,7 +132,9 @@ class EffectWork:
         self.interrupted = Flag()
         self.giving_back = Flag()
         self.handed_over = Flag()  # a supervisor has the lease now, and reports the end
+        self.fired: Fired | None = None  # what the last call of `fire` has done
         self.results = WorkResults(dispatch, lease, self.retried)
+        self.pause: Callable[[float], None] = time.sleep  # between two looks at what is reserved
         self._callbacks: list[Callable[[], None]] = []
         self._reserved: dict[str, int] = {}
         if lease.interrupts:
@@ -172,7 +176,10 @@ class EffectWork:
     @property
     def kept_outcome(self) -> Outcome | None:
         """The outcome that an earlier attempt has worked out, and that could not be committed."""
-        return None if self.lease.outcome is None else Outcome(**self.lease.outcome)
+        if (kept := self.lease.outcome) is None:
+            return None
+        now = self.machine.renamed_triggers.get(kept["trigger"], kept["trigger"])
+        return Outcome(**{**kept, "trigger": now})
 
     @property
     def attempt(self) -> int:
@@ -207,8 +214,8 @@ class EffectWork:
         if self.stopped.is_set() or self.giving_back.is_set():
             raise CancelledError
 
-    def fire(self, outcome: Outcome, send: Fire | None = None) -> Record:
-        """Fire an outcome under this lease, retried while the store is away."""
+    def fire(self, outcome: Outcome, offer: Offer | None = None) -> Record:
+        """Fire an outcome, retried while the store is away. `offer` asks for what follows it."""
         call = Call(
             cause=Cause(self.lease.name, outcome.reason),
             # A holder may fire a trigger twice, at two versions; a retry has the same version.
@@ -217,18 +224,16 @@ class EffectWork:
             deltas=outcome.deltas,
         )
 
-        def fire() -> Record:
-            called = self.record, outcome.trigger, outcome.payload, call
-            after = send(*called) if send else self.dispatch.fire(*called).record
-            return after or self.dispatch.views.record(self.record.id)
-
-        self.record = self.retried(fire)
+        fire = partial(self.dispatch.lifecycle.fire, self.record, outcome.trigger, outcome.payload)
+        self.fired = self.retried(lambda: fire(call, initial_lease=offer))
+        read = partial(self.dispatch.views.record, self.record.id)
+        self.record = self.fired.record or self.retried(read)
         return self.record
 
-    def fire_or_settle(self, outcome: Outcome, send: Fire | None = None) -> Record | None:
+    def fire_or_settle(self, outcome: Outcome, offer: Offer | None = None) -> Record | None:
         """Fire an outcome; if the lease is lost, note it as late, settle, and return None."""
         try:
-            return self.fire(outcome, send)
+            return self.fire(outcome, offer)
         except FencedError:
             try:
                 self.note_late(outcome)
@@ -239,16 +244,8 @@ class EffectWork:
             return None
 
     def settle(self) -> str:
-        """End this effect without an outcome, or with one that came too late to be fired.
-
-        Publishes the effects that its end makes due.
-
-        Return `settled`, `lost` if the lease is not valid any more, or `refused` if it is the
-        effect of the record's present state, which only an outcome ends.
-        """
-        answer = self.dispatch.leases.settle(self.lease, self.dispatch.render)
-        self.dispatch.publish(answer.owed)
-        return answer.status
+        """End this effect as `Dispatch.settle` does, also with an outcome that came too late."""
+        return self.dispatch.settle(self.lease)
 
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
         """Write a note to the record's log. `stall_ms` restarts the record's stall timer."""
@@ -286,7 +283,7 @@ class EffectWork:
             if not pause_s:
                 self.note("budget_waits", asdict(shortage))
             pause_s = min(RESERVE_S_MAX, pause_s * 2 or RESERVE_S_MIN)
-            time.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret, only a spread
+            self.pause(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret, only a spread
             self.raise_if_stopped()
         self._reserved = wanted
 
@@ -367,8 +364,9 @@ class EffectWork:
         for callback in tuple(self._callbacks):
             callback()
 
-    def _write(self, draft: NoteDraft, op_id: str, warrant: Warrant | None = None) -> None:
-        self.retried(lambda: self.dispatch.note(self.record, draft, op_id=op_id, warrant=warrant))
+    def _write(self, draft: NoteDraft, op_id: str, warrant: Warrant = NO_WARRANT) -> None:
+        note = self.dispatch.lifecycle.note
+        self.retried(lambda: note(self.record, draft, op_id=op_id, warrant=warrant))
 
     def retried(self, call: Callable[[], Result]) -> Result:
         """Make a call that may be repeated, and retry it while the store is away."""
@@ -391,5 +389,4 @@ class EffectWork:
         )
 
 
-Fire = Callable[[Record, str, Mapping[str, Any], Call], Record | None]
 Handler = Callable[[EffectWork], Awaitable[Outcome | None]] | Callable[[EffectWork], Outcome | None]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from interlock.git.repository import Repository
+from interlock.git.worktree import own_sandbox
 from interlock.workers.config import Settings, SetupError
-from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import own_sandbox
 from interlock.workers.processes.sandbox import Sandbox, probe
 
 # The levels: how far a command is kept from the deployment that runs it.

@@ -29,6 +29,7 @@ import redis
 from interlock.kernel.errors import StoreError
 from interlock.workers.files.private import NotPrivateError, private_folder, write_private
 from interlock.workers.processes.bound_process import end_bound, start_bound
+from interlock.workers.processes.port_user import in_use
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"
@@ -85,7 +86,7 @@ class PortTakenError(ServerError):
 
     def __init__(self, port: int) -> None:
         super().__init__(
-            f"port {port} is in use: stop the program that listens there, or choose another port"
+            f"{in_use(port)}: stop the program that listens there, or choose another port"
         )
         self.port = port
 

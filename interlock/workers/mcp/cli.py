@@ -10,6 +10,7 @@ from mcp.server.mcpserver import Context
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
+from interlock.workers.engine.presence import Presence
 from interlock.workers.mcp.tool_server import ToolServer
 from interlock.workers.mcp.tools import Verbs, offered_tools
 from interlock.workers.remote.client import HttpClient
@@ -29,7 +30,16 @@ def mcp(
     name: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
-    build_server(caller(name), write=write, run=run).run("stdio")
+    connected = caller(name)
+    presence = None
+    if isinstance(connected, Client):
+        presence = Presence(connected.dispatch)
+        presence.begin("mcp", f"mcp@{connected.dispatch.holder}")
+    try:
+        build_server(connected, write=write, run=run).run("stdio")
+    finally:
+        if presence:
+            presence.end()
 
 
 def build_server(connected: Verbs, *, write: bool, run: bool = False) -> ToolServer:

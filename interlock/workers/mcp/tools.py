@@ -14,6 +14,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.kernel.errors import KernelError
+from interlock.kernel.shortened import shortened
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.engine.card import Card
@@ -283,12 +284,9 @@ class Tools:
 
 def _short(card: Card) -> Fields:
     """Return what an agent needs of a card to choose among many."""
-    question = card.question
-    if len(question) > QUESTION_MAX:
-        question = f"{question[: QUESTION_MAX - 1]}…"
     return {
         "record_id": card.record_id,
-        "question": question,
+        "question": shortened(card.question, QUESTION_MAX),
         "choices": ", ".join(each.name for each in card.affordances),
         "proposal": card.proposal,
     }

@@ -1,1 +1,1 @@
-"""Commands for operators that span systems: top, doctor, verify, events, demo, up."""
+"""Commands for operators that span systems: top, doctor, verify, events, up."""

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS
-from interlock.kernel.store.owed import OwedEffect
+from interlock.systems.threads.canary import late_canary
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.own_systems import added_systems
 from interlock.workers.engine.sweeper import late_sweeps
-from interlock.workers.ops.hung import hung_attempts
+from interlock.workers.engine.thread_pool import HUNG_COMMAND, HUNG_MAX
+from interlock.workers.ops.effect_problems import endangered, waits_of
 from interlock.workers.systems import sweeps
-from interlock.workers.terminal.screen import age, counted
-from interlock.workers.threads.canary import late_canary
+from interlock.workers.text import age
 
 # How long workers have to answer. One whose threads are all busy answers at once.
 ANSWER_S = 1.0
 LOOKED_AT_MAX = 100  # records that wait for a person, of each partition of the store
-LATE_S = 60.0  # that an effect waits for a worker
-FAILED_MIN = 2  # attempts at an effect that is to be tried again
 
 
-def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
+class AllAnsweredError(Exception):
+    """Every worker that was asked has answered. It ends the wait for more."""
+
+
+def attendance(
+    dispatch: Dispatch,
+    depths: Mapping[str, int],
+    ask: Callable[[Dispatch], Mapping[str, set[str]]] | None = None,
+) -> dict[str, Any]:
     """Return the workers that answer, each with its queues, and each problem with what to do.
 
-    `depths` has how many effects are owed or at work, and how many timers are set.
+    `depths` has how many effects are owed or at work, and how many timers are set. `ask` returns
+    the queues of each worker that answers, where a caller has asked them already.
     """
     try:
-        served = _served(dispatch)
+        served = (ask or served_by)(dispatch)
     except OperationalError as refusal:
         return {"workers": {}, "problems": [f"the broker does not answer: {refusal}"]}
     ours = queue_of(dispatch.settings, "")
@@ -40,41 +48,18 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
         node: sorted(name.removeprefix(ours) for name in names)
         for node, names in sorted(served.items())
     }
+    owed = dispatch.owed.oldest()
     found = [
         *problems_of(dispatch, served, depths),
         *_strangers_to_systems(dispatch, served),
-        *(waits_of(dispatch) if served else ()),
+        *(waits_of(dispatch, owed) if served else ()),
+        *endangered(dispatch, [*owed, *dispatch.owed.at_work()]),
         *unknown_here(dispatch),
-        *hung_attempts(dispatch, served, ANSWER_S),
+        *hung_attempts(dispatch, served),
         late_canary(dispatch),
         dispatch.quota.problem(),
     ]
     return {"workers": workers, "problems": [problem for problem in found if problem]}
-
-
-def waits_of(dispatch: Dispatch) -> Iterator[str]:
-    """Yield a sentence about effects that no worker begins, and one about those that fail.
-
-    The message of such an effect may be in its queue, be lost, or be kept by a worker that does not
-    begin it.
-    """
-    now_ms = dispatch.views.now_ms()
-    owed = [one for one in dispatch.owed.oldest() if one.machine in dispatch.machines]
-    late = [one for one in owed if not one.attempts and now_ms - one.since_ms > LATE_S * 1_000]
-    for name, effects in _by_name(late).items():
-        first = effects[0]
-        yield (
-            f"no worker has begun {name} of {counted(len(effects), 'record')}, that of"
-            f" {first.record_id} for {age(now_ms - first.since_ms)}: start more workers for its"
-            " queue, or look whether something holds up those that are there"
-        )
-    for name, effects in _by_name([one for one in owed if one.attempts >= FAILED_MIN]).items():
-        first = effects[0]
-        yield (
-            f"{name} of {counted(len(effects), 'record')} failed more than once and is tried again,"
-            f" that of {first.record_id} for {age(now_ms - first.since_ms)}:"
-            f" `interlock history {first.record_id}` says why"
-        )
 
 
 def unknown_here(dispatch: Dispatch) -> Iterator[str]:
@@ -99,15 +84,7 @@ def unknown_here(dispatch: Dispatch) -> Iterator[str]:
         )
 
 
-def _by_name(effects: Sequence[OwedEffect]) -> dict[str, list[OwedEffect]]:
-    """Return these effects by machine and name, in their order."""
-    found: dict[str, list[OwedEffect]] = {}
-    for one in effects:
-        found.setdefault(f"{one.machine}.{one.name}", []).append(one)
-    return found
-
-
-def _served(dispatch: Dispatch) -> dict[str, set[str]]:
+def served_by(dispatch: Dispatch) -> dict[str, set[str]]:
     """Return the queues that each worker of this deployment serves."""
     inspect = dispatch.publisher.app.control.inspect(timeout=ANSWER_S)
     answers: Mapping[str, list[dict[str, Any]]] = inspect.active_queues() or {}
@@ -121,16 +98,30 @@ def _strangers_to_systems(dispatch: Dispatch, served: Mapping[str, set[str]]) ->
 
 def _registered(dispatch: Dispatch, nodes: Iterable[str]) -> dict[str, set[str]]:
     """Return the tasks that each of these workers knows."""
-    control = dispatch.publisher.app.control
-    answers: Mapping[str, list[str]] = (
-        control.inspect(destination=[*nodes], timeout=ANSWER_S).registered() or {}
-    )
+    answers = _answers(dispatch, "registered", nodes)
     return {node: {task.partition(" ")[0] for task in tasks} for node, tasks in answers.items()}
 
 
+def _answers(dispatch: Dispatch, command: str, nodes: Iterable[str]) -> dict[str, Any]:
+    """Return what each of these workers answers to a command of Celery's remote control."""
+    waited_for, answers = set(nodes), dict[str, Any]()
+
+    def keep(answer: Mapping[str, Any]) -> None:
+        answers.update(answer)
+        if answers.keys() >= waited_for:
+            raise AllAnsweredError
+
+    # Celery's `limit` counts reads, and one read may bring several answers.
+    with suppress(AllAnsweredError):
+        dispatch.publisher.app.control.broadcast(
+            command, destination=[*waited_for], reply=True, timeout=ANSWER_S, callback=keep
+        )
+    return answers
+
+
 def own_tasks(machines: Mapping[str, Machine]) -> dict[str, set[str]]:
-    """Return the tasks of the effects of each machine that INTERLOCK_SYSTEMS adds."""
-    added = (name for system in added_systems().values() for name in system.machines)
+    """Return the tasks of the effects of each machine that does not come with Interlock."""
+    added = (name for name in machines if not MACHINES.is_ours(name))
     return {
         name: {f"{name}.{effect}" for effect in machines[name].effects}
         for name in added
@@ -198,3 +189,26 @@ def problems_of(
             " if both are there, the log of the worker says why each run of a sweep was given up"
         )
     return found
+
+
+def hung_attempts(dispatch: Dispatch, served: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield a sentence about each such attempt; `served` has the queues of each worker."""
+    intake = queue_of(dispatch.settings, INTAKE_QUEUE)
+    asked = [node for node, queues in served.items() if queues != {intake}]
+    if not asked:
+        return
+    for node, found in sorted(_answers(dispatch, HUNG_COMMAND, asked).items()):
+        # A worker of another version answers that it does not know the command.
+        yield from (hung_text(node, one) for one in found if isinstance(found, list))
+
+
+def hung_text(node: str, hung: Mapping[str, Any]) -> str:
+    """Say what hangs in a worker, and what to do."""
+    at = f", at {hung['place']}" if hung["place"] else ""
+    return (
+        f"{node}: {hung['effect']} of {hung['record']} hangs for {age(hung['since_ms'])},"
+        f" though {hung['limit']} is its limit{at}: its record has gone on without it, and another"
+        " thread took the place of the one that it keeps. Give what it waits for a time limit of"
+        f" its own; start the worker anew to be rid of it. With {HUNG_MAX} such threads it ends by"
+        " itself"
+    )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import API_PORT, read_settings, with_systems
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.record_filter import Wanted
-from interlock.workers.ops import screen
+from interlock.workers.ops import history_page, page
 from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
@@ -31,12 +31,11 @@ from interlock.workers.terminal.answer import (
     answer_record,
     caller,
     client,
-    fail,
     guarded,
-    json_object,
     listed,
 )
-from interlock.workers.terminal.screen import fields, record_answer
+from interlock.workers.terminal.page import LongText, Page
+from interlock.workers.terminal.page_parts import fields
 from interlock.workers.up_file import settings_here
 
 PORT_DEFAULT = "Default: the one of the last start here, or a free one."
@@ -53,9 +52,6 @@ ApiPort = Annotated[
         max=65_535,
         help=f"The HTTP API's port. Default: the last one here, {API_PORT}, or a free one.",
     ),
-]
-Fields = Annotated[
-    str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
 ]
 
 
@@ -75,14 +71,14 @@ def up(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start store, workers, intake, beat, API and Flower, and keep them running until Ctrl-C."""
-    from interlock.workers.ops.demo import keep_up
+    """Start store, workers, console, HTTP API and Flower, and keep them running until Ctrl-C."""
+    from interlock.workers.ops.up import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
         named, own = "home" in settings.model_fields_set, bool(settings.systems)
         home = settings.home.absolute()
         answer(
-            addresses, as_json=as_json, show=lambda v: screen.up(v, home, named=named, has_own=own)
+            addresses, as_json=as_json, show=lambda v: page.up(v, home, named=named, has_own=own)
         )
         sys.stdout.flush()
 
@@ -98,39 +94,23 @@ def up(
 
 
 @guarded
-def demo() -> None:
-    """Run the example inbox from start to end on a store of its own, and show what happens."""
-    from interlock.workers.ops.demo import run
-
-    run()
-
-
-@guarded
 def show(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record: its state, its card, its running effects, and the results of its actions."""
     from interlock.workers.ops.description import describe
+    from interlock.workers.ops.story import asked, panels
 
     interlock = caller()
-    if isinstance(interlock, Client):
-        value = describe(interlock, record_id)
-    else:
-        value = interlock.describe(record_id)
-    answer(value, as_json=as_json, show=screen.record)
+    if not isinstance(interlock, Client):
+        answer(interlock.describe(record_id), as_json=as_json, show=page.record)
+        return
+    value, record = describe(interlock, record_id), interlock.show(record_id)
 
+    def told(value: Mapping[str, Any]) -> Page:
+        yield from page.record({**value, "runs": []})  # the panel of a thread has them
+        yield from asked(record)
+        yield from sorted(panels(interlock, record), key=lambda one: one.is_reference)
 
-@guarded
-def explain(
-    record_id: Id,
-    trigger: Annotated[str, typer.Argument(help="A choice of its card, or a trigger.")],
-    fields_json: Fields = "{}",
-    as_json: AsJson = False,
-    name: Actor = "person",
-) -> None:
-    """Show what firing a trigger now would do, or why it would be refused. Fires nothing."""
-    payload = json_object(fields_json, "--payload", as_json=as_json)
-    found = caller(name).explain(record_id, trigger, payload)
-    value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
-    answer(value | asdict(found), as_json=as_json, show=record_answer)
+    answer(value, as_json=as_json, show=told, now_ms=interlock.now_ms())
 
 
 @guarded
@@ -142,8 +122,11 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show a record's log: every transition with what was said and why, and the notes between."""
-    value = [line_data(line) for line in caller().history(record_id)]
-    answer(value, as_json=as_json, show=lambda v: screen.history(v, everything=everything))
+    interlock = caller()
+    value = [line_data(line) for line in interlock.history(record_id)]
+    machine = interlock.show(record_id).machine
+    lines = lambda value: history_page.history(value, machine, everything=everything)  # noqa: E731
+    answer(value, as_json=as_json, show=lines)
 
 
 @guarded
@@ -173,7 +156,7 @@ def events(
     if isinstance(interlock, Client):
         export = EventExport(interlock.dispatch, scopes or (), since_ms=since_ms)
     else:
-        from interlock.workers.ops.remote_export import RemoteExport
+        from interlock.workers.ops.event_export import RemoteExport
 
         export = RemoteExport(interlock, scopes or (), since_ms=since_ms)
     export_to(out, export, follow=follow)
@@ -198,7 +181,7 @@ def list_records(
     id_prefix: Annotated[
         str, typer.Option("--id", help="Only records whose ids begin so.", metavar="BEGINNING")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List records, the longest in their state first, with how many of them are in each state."""
@@ -214,10 +197,12 @@ def list_records(
     some = {name: found for name, found in counts.machines.items() if found or machine}
     by_name = parent or id_prefix or text
     order = "by name" if by_name else "the longest in their state first"
-    records = [asdict(row) for row in listed(rows, limit, order)]
+    number = sum(sum(states.values()) for states in counts.machines.values())
+    total = f"{'more than ' if counts.more else ''}{number:,}"
+    records = [asdict(row) for row in listed(rows, limit, order, total=lambda: total)]
     value = {"counts": some, "more": counts.more, "records": records}
     now_ms = interlock.now_ms()
-    answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
+    answer(value, as_json=as_json, show=page.records, now_ms=now_ms)
 
 
 @guarded
@@ -226,29 +211,6 @@ def cancel(
 ) -> None:
     """End a record. If an action is running, ask it to stop first."""
     record = caller(actor).cancel(record_id, reason=reason)
-    answer_record(record, as_json=as_json)
-
-
-@guarded
-def fire(
-    record_id: Id,
-    trigger: Annotated[str, typer.Argument(help="A trigger of its machine.")],
-    fields_json: Fields = "{}",
-    version: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="The version with which it entered the state that you saw. The trigger is refused"
-            " if it has left that state; some triggers need this.",
-        ),
-    ] = None,
-    reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Fire a trigger that the table lets a person or a program fire."""
-    fields = json_object(fields_json, "--payload", as_json=as_json)
-    record = caller(actor).fire_by_hand(record_id, trigger, fields, reason=reason, version=version)
     answer_record(record, as_json=as_json)
 
 
@@ -269,20 +231,10 @@ def resume(
 
 
 @guarded
-def retry(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Let effects that failed, or were given up, try again now with new attempts."""
-    status = caller(actor).retry(record_id, reason=reason)
-    if status == "nothing" and not as_json:
-        fail(f"no effect of {record_id} waits for another attempt", as_json=False, kind="")
-    answer_flag(record_id, status, as_json=as_json)
-
-
-@guarded
 def machines(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Only these machines. Default: all.")
+        list[str] | None,
+        typer.Argument(help="Only these machines. Default: all.", metavar="MACHINE"),
     ] = None,
     diagram: Annotated[
         bool, typer.Option("--diagram", help="Print each as a Mermaid diagram instead.")
@@ -291,7 +243,7 @@ def machines(
 ) -> None:
     """Print the tables of machines: their states with effects, their rows with actors."""
     from interlock.kernel.diagram import mermaid
-    from interlock.workers.ops.outline import outline
+    from interlock.kernel.outline import outline_of
 
     settings = settings_here()
     add_systems(settings.systems, settings.capabilities_root)
@@ -300,16 +252,17 @@ def machines(
     chosen = [machine for name, machine in MACHINES.items() if name in (names or MACHINES)]
     if diagram:
         drawn = {machine.name: mermaid(machine) for machine in chosen}
-        answer(drawn, as_json=as_json, show=lambda _: typer.echo("\n\n".join(drawn.values())))
+        answer(drawn, as_json=as_json, show=lambda _: [LongText("\n\n".join(drawn.values()))])
         return
-    value = [outline(machine) for machine in chosen]
-    answer(value, as_json=as_json, show=screen.machines)
+    value = [outline_of(machine) for machine in chosen]
+    answer(value, as_json=as_json, show=page.machines)
 
 
 @guarded
 def verify(
     record_ids: Annotated[
-        list[str] | None, typer.Argument(help="Only these records. Default: all.")
+        list[str] | None,
+        typer.Argument(help="Only these records. Default: all.", metavar="ID"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -317,7 +270,7 @@ def verify(
     from interlock.workers.ops.verify import verify_all
 
     report = verify_all(client().dispatch, record_ids or None)
-    answer(report, as_json=as_json, show=screen.verification)
+    answer(report, as_json=as_json, show=page.verification)
     if report["faults"]:
         raise typer.Exit(1)
 
@@ -328,20 +281,28 @@ def doctor(as_json: AsJson = False) -> None:
 
     Lists what waits, what was rejected, and the capabilities that are left out.
     """
-    from interlock.workers.ops.attendance import attendance
-    from interlock.workers.ops.doctor import (
-        diagnose,
-        left_out,
-        problems_of_cards,
-        unloaded_proposals,
-    )
+    from concurrent.futures import ThreadPoolExecutor
+
+    from interlock.workers.ops.attendance import attendance, served_by
 
     dispatch = client().dispatch
-    value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings)}
-    value["left_out"] |= unloaded_proposals(dispatch)
-    value |= attendance(dispatch, value["depths"])
-    value["problems"] += problems_of_cards(dispatch)
-    answer(value, as_json=as_json, show=screen.diagnosis)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # Workers have a second to answer; the rest is imported and the store is read meanwhile.
+        asked = pool.submit(served_by, dispatch)
+        from interlock.workers.ops.doctor import (
+            diagnose,
+            left_out,
+            problems_of_cards,
+            unloaded_proposals,
+        )
+        from interlock.workers.ops.table_problems import problems_of_tables
+
+        value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings)}
+        value["left_out"] |= unloaded_proposals(dispatch)
+        found = [*problems_of_cards(dispatch), *problems_of_tables(dispatch)]
+        value |= attendance(dispatch, value["depths"], lambda _: asked.result())
+    value["problems"] += found
+    answer(value, as_json=as_json, show=page.diagnosis)
     if value["problems"]:
         raise typer.Exit(1)
 
@@ -378,4 +339,4 @@ def capabilities(as_json: AsJson = False) -> None:
         "capabilities": listed,
         "left_out": registry.left_out(),
     }
-    answer(value, as_json=as_json, show=screen.capabilities)
+    answer(value, as_json=as_json, show=page.capabilities)

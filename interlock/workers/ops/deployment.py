@@ -19,7 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.machines import BY_SYSTEM, MACHINES
+from interlock.kernel.errors import StoreError
+from interlock.kernel.machines import MACHINES
 from interlock.workers.config import (
     API_PORT,
     PREFIX,
@@ -29,19 +30,16 @@ from interlock.workers.config import (
     environment_without_settings,
 )
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, pools_of, queue_of
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.table_check import check_tables
 from interlock.workers.files.private import NotPrivateError, write_private
-from interlock.workers.gateways.server import (
-    EmbeddedServer,
-    PortTakenError,
-    free_port,
-    is_free,
-    listen,
-    private_socket,
-)
-from interlock.workers.ops.home import kept_secret, lock_home, own_folder, read_ports, write_ports
+from interlock.workers.gateways.server import EmbeddedServer, private_socket
+from interlock.workers.ops.home import HomeWatch, kept_secret, lock_home, own_folder
 from interlock.workers.ops.part import Part, last_line
+from interlock.workers.ops.ports import Ports, read_ports, write_ports
 from interlock.workers.processes.module_server import ModuleServer
+from interlock.workers.systems import modules_of_ours
 from interlock.workers.up_file import new_token
 
 READY_S = 120.0
@@ -49,6 +47,7 @@ STOP_S = 20.0
 WORK = ("-A", "interlock.workers.main", "worker")
 QUIET = ("--without-mingle", "--without-gossip", "--loglevel=INFO")
 FLOWER_FILE = "flower.url"  # Flower's address, with the login that it asks for
+NO_CONSOLE = "there is no console and no HTTP API: they need pip install 'interlock[web]'"
 # How the log of a process says that it is ready, where it is no worker.
 READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Application startup complete."}
 
@@ -74,14 +73,7 @@ IMPORTS = (
     "interlock.workers.engine.thread_pool",
     "interlock.workers.ops.process_metrics",
     "interlock.workers.supervision.publishing",
-    "interlock.workers.systems:handlers",
-    "interlock.workers.systems:openers",
-    "interlock.workers.systems:sweeps",
-    *(
-        f"interlock.kernel.machines.{system}.{machine}.table"
-        for system, machines in BY_SYSTEM.items()
-        for machine in machines
-    ),
+    "interlock.workers.systems",
     # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
     "platform:platform",
 )
@@ -115,13 +107,14 @@ class Deployment:
         self.flower_url = self.api_url = ""
         self.token = ""  # that of the API for the user of this process, if it asks for one
         self.notices: list[str] = []  # what a person should know, until `revive` yields it
-        self._asked = {"store": port, "flower": flower_port, "api": api_port}
-        self._ports: dict[str, int] = {}
+        self._store_port = port
+        self._ports = Ports({"flower": flower_port, "api": api_port}, self.notices)
+        self._home_watch: HomeWatch | None = None
         self._stack = ExitStack()
         self._parts: dict[str, Part] = {}
         self._workers: dict[str, list[str]] = {}  # the commands of those that run effects
         self._processes: dict[str, int] = {}
-        self._modules = ModuleServer(IMPORTS, grace_s=STOP_S)
+        self._modules = ModuleServer((*IMPORTS, *modules_of_ours()), grace_s=STOP_S)
 
     def __enter__(self) -> Self:
         try:
@@ -162,6 +155,8 @@ class Deployment:
 
     def revive(self) -> Iterator[str]:
         """Start processes again that have ended. Yield a sentence about each end and change."""
+        if self._home_watch and (notice := self._home_watch.look()):
+            yield notice
         for part in self._parts.values():
             if notice := part.revive(time.monotonic()):
                 yield notice
@@ -196,15 +191,19 @@ class Deployment:
     def _start(self) -> Self:
         add_systems(self.settings.systems, self.settings.capabilities_root)
         own_folder(self.home)
-        self._stack.callback(os.close, lock_home(self.home))
+        lock = lock_home(self.home)
+        self._stack.callback(os.close, lock)
+        self._home_watch = HomeWatch(self.home, lock)
         self.log("any").parent.mkdir(exist_ok=True)
-        self._ports = read_ports(self.home)
+        self._ports.chosen = read_ports(self.home)
         if self.settings.store_url is None:
             self._start_store()
-        elif self._asked["store"]:
+        elif self._store_port:
             raise DeploymentError(
                 "--port is for the store that `interlock up` starts, but INTERLOCK_STORE_URL is set"
             )
+        with suppress(StoreError):  # its processes say what is wrong with it
+            check_tables(Dispatch(self.settings, MACHINES, patient=False))
         listener = self._open_api() if self.pages else None
         # Registered after the store's end, so it comes before: workers give back what they hold.
         self._stack.callback(self._modules.end)
@@ -224,7 +223,7 @@ class Deployment:
             self._serve_api(listener)
             self._run_flower()
         self._wait_until_ready()
-        write_ports(self.home, self._ports)
+        write_ports(self.home, self._ports.chosen)
         return self
 
     def _worker_commands(self, pools: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -240,7 +239,7 @@ class Deployment:
         }
 
     def _start_store(self) -> None:
-        folder, port = self.home / "store", self._asked["store"]
+        folder, port = self.home / "store", self._store_port
         if port:
             password = kept_secret(folder / "password")
             server = EmbeddedServer(folder, port=port, password=password)
@@ -256,9 +255,9 @@ class Deployment:
     def _open_api(self) -> socket.socket | None:
         """Listen for the API, which begins later, and let all processes know its address."""
         if find_spec("fastapi") is None:
-            self.notices.append("there is no HTTP API: it needs pip install 'interlock[web]'")
+            self.notices.append(NO_CONSOLE)
             return None
-        listener = self._listen("api", API_PORT)
+        listener = self._stack.enter_context(self._ports.listen("api", API_PORT))
         self.api_url = "http://{}:{}".format(*listener.getsockname())
         if self.settings.public_url is None:
             self.settings = self.settings.model_copy(update={"public_url": self.api_url})
@@ -278,23 +277,12 @@ class Deployment:
             )
         self._run("api", "interlock", ["serve"], ("--socket", listener), INTERLOCK_AUTH=auth)
 
-    def _listen(self, name: str, first: int) -> socket.socket:
-        """Listen on the port asked for, or that of the last start, or `first`, or a free one."""
-        asked, kept = self._asked[name], self._ports.get(name)
-        listener = listen(asked or kept or first)
-        self._stack.enter_context(listener)
-        port = int(listener.getsockname()[1])
-        if asked not in (None, port):
-            raise PortTakenError(asked)
-        self._keep(name, port, asked or kept or first)
-        return listener
-
     def _run_flower(self) -> None:
         # Each start looks for a port, as another program may have taken the one before.
         self._add("flower", self._begin_flower)
 
     def _begin_flower(self) -> None:
-        port = self._port("flower", free_port())
+        port = self._ports.choose("flower")
         # Without a login Flower's API answers nobody, or any page in this computer's browsers.
         login = f"interlock:{secrets.token_urlsafe(24)}"
         self.flower_url = f"http://127.0.0.1:{port}"
@@ -302,22 +290,6 @@ class Deployment:
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
         variables = {"FLOWER_BASIC_AUTH": login}
         self._launch("flower", "celery", [*arguments, f"--port={port}"], variables)
-
-    def _port(self, name: str, first: int) -> int:
-        """Return the port that was asked for, that of the last start, or `first`, if it is free."""
-        asked, kept = self._asked[name], self._ports.get(name)
-        port = asked or kept or first
-        if not is_free(port):
-            if asked:
-                raise PortTakenError(asked)
-            port = free_port()
-        self._keep(name, port, asked or kept or first)
-        return port
-
-    def _keep(self, name: str, port: int, wanted: int) -> None:
-        if port != wanted:
-            self.notices.append(f"port {wanted} is in use: {name} has port {port} now")
-        self._ports[name] = port
 
     def _run(
         self,

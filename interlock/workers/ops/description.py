@@ -8,12 +8,13 @@ from typing import Any
 
 from interlock.kernel.event import Event, Note, line_data
 from interlock.kernel.record import Record, place_of
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import Terminal
+from interlock.systems.threads.described import runs_of
 from interlock.workers.client import Client
 from interlock.workers.engine.lost_children import why_lost
 from interlock.workers.systems import details
-from interlock.workers.threads.screen import runs_of
 
 FAMILY_MAX = 1_000  # children whose states are counted
 
@@ -74,5 +75,5 @@ def family_of(client: Client, record_id: str) -> str:
 
 
 def _is_lost(client: Client, row: ListedRecord) -> bool:
-    stage = client.machines[row.machine].stage(row.state)
+    stage = shown_stage(client.machines[row.machine], row.state)
     return isinstance(stage, Terminal) and not stage.is_success

@@ -17,13 +17,15 @@ from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.clocks import Clocks
 from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.scripts import store_error
+from interlock.systems.threads.canary import canaries
 from interlock.workers.config import Settings
-from interlock.workers.engine.card import action_of, faults_of
+from interlock.workers.engine.answer_schema import action_of
+from interlock.workers.engine.card import faults_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.threads.canary import canaries
+from interlock.workers.text import age
 
 REJECTED_SHOWN_MAX = 20
 CARDS_READ_MAX = 1_000  # of each partition of the store
@@ -87,7 +89,7 @@ def clock_facts(dispatch: Dispatch) -> dict[str, str]:
         return {}
     direction = "ahead" if jump_ms > 0 else "back"
     return {
-        "clock": f"was set {direction} by {abs(jump_ms) / 1_000:.0f} s, seen {max(ago_s, 0):.0f} s"
+        "clock": f"was set {direction} by {age(abs(jump_ms))}, seen {age(ago_s * 1_000)}"
         " ago; due times were moved with it"
     }
 

@@ -1,4 +1,4 @@
-"""Exports lifecycle events from the logs, in the order of each record's versions.
+"""Exports lifecycle events from the logs, or over the API, in the order of each record's versions.
 
 Each event is exported once, however often the store is read. The export remembers only records
 that have not ended, or have just ended, so its memory does not grow with the age of the store.
@@ -22,11 +22,13 @@ from typing import BinaryIO, Protocol
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
-from interlock.kernel.machines import UNLISTED
+from interlock.kernel.machines import LISTED
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.remote.client import HttpClient
 from interlock.workers.text import visible_json
 
 POLL_S = 0.5
@@ -91,7 +93,7 @@ class EventExport:
         machines: Collection[str] | None = None,
     ) -> None:
         self.views, every = dispatch.views, dispatch.machines
-        wanted = every.keys() - UNLISTED if machines is None else machines
+        wanted = every.keys() & LISTED.keys() if machines is None else machines
         self.machines = {name: one for name, one in every.items() if name in wanted}
         self.events = LifecycleEvents(every)
         self.scopes = Scopes(scopes)
@@ -178,7 +180,7 @@ class EventExport:
             if line.at_ms >= self.since_ms:
                 self.count += 1
                 yield self.events.published(line, row.machine)
-        ended = isinstance(self.machines[row.machine].stage(state), Terminal)
+        ended = isinstance(shown_stage(self.machines[row.machine], state), Terminal)
         if ended and moved_ms < remember_from_ms:
             # The record cannot change any more, and no later pass reads it.
             self._exported.pop(row.id, None)
@@ -256,3 +258,39 @@ def _iso_seconds(text: str) -> float:
         problem = f"{text!r} is neither Unix seconds nor ISO 8601, like 2026-01-31T12:00:00Z"
         raise InvalidPayloadError("the time", [problem]) from None
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
+
+
+class RemoteExport:
+    """The events that an API exports, or of these those of the records of some scopes."""
+
+    def __init__(
+        self, interlock: HttpClient, scopes: Sequence[str] = (), *, since_ms: int = 0
+    ) -> None:
+        self.interlock, self.since_ms = interlock, max(since_ms, 0)
+        self.scopes = Scopes(scopes)
+        self.count = 0  # how many events were exported
+        self._position = ""
+        # By record: the version of its last exported event, of those that may be followed again.
+        self._exported: dict[str, int] = {}
+
+    def all(self) -> Iterator[LifecycleEvent]:
+        """Yield all events that were logged until now."""
+        # First the position: what is committed meanwhile is followed from there.
+        self._position = self.interlock.events_position()
+        again_from_ms = self.interlock.now_ms() - OVERLAP_MS
+        for event in self.interlock.past_events(self.scopes.ids, since_ms=self.since_ms):
+            self.scopes.cover(event.entity_id)
+            if event.timestamp * 1_000 >= again_from_ms:
+                self._exported[event.entity_id] = event.version
+            self.count += 1
+            yield event
+
+    def following(self, _: GoesOn) -> Iterator[Iterable[LifecycleEvent]]:
+        """Yield each new event as it comes. That its reader has gone shows when it is written."""
+        for followed in self.interlock.events(after=self._position):
+            event = followed.event
+            known = self._exported.get(event.entity_id, 0)
+            is_wanted = event.timestamp * 1_000 >= self.since_ms
+            if is_wanted and event.version > known and self.scopes.cover(event.entity_id):
+                self.count += 1
+                yield [event]

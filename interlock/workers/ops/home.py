@@ -1,18 +1,16 @@
-"""The folder of a deployment on one computer: one process uses it at a time; it keeps the ports."""
+"""The folder of a deployment on one computer: one process uses it at a time."""
 
 from __future__ import annotations
 
 import fcntl
 import itertools
-import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.workers.config import SetupError
+from interlock.workers.config import PROJECT_HOME, SetupError
 from interlock.workers.files.private import (
     PRIVATE_FOLDER,
     NotPrivateError,
@@ -22,7 +20,6 @@ from interlock.workers.files.private import (
 from interlock.workers.terminal import screen
 from interlock.workers.up_file import LOCK_FILE, UP_FILE
 
-PORTS_FILE = "ports.json"
 LOCK_ATTEMPTS = 10
 LOCK_POLL_S = 0.05
 
@@ -67,12 +64,48 @@ def _locked(lock: int) -> bool:
     return False
 
 
+class HomeWatch:
+    """Notices that somebody moves or deletes the home of a running deployment."""
+
+    def __init__(self, home: Path, lock: int) -> None:
+        """`lock` is the descriptor that `lock_home` returned."""
+        self._home, self._lock = home, lock
+        self._is_there = True
+
+    def look(self) -> str | None:
+        """Return a sentence if the home has gone since the last look."""
+        was_there, self._is_there = self._is_there, False
+        with suppress(OSError):
+            found = (self._home / LOCK_FILE).stat()
+            self._is_there = os.path.samestat(found, os.fstat(self._lock))
+        if self._is_there or not was_there:
+            return None
+        place = self._place()
+        went = f"was moved to {place}" if place else "was moved or deleted"
+        there = " there" if place else ""
+        return (
+            f"{self._home} {went}: commands, and processes that start anew, do not find it; move it"
+            f" back, or end this `up` and start one{there}"
+        )
+
+    def _place(self) -> Path | None:
+        """Return where the home is now; None where the system does not show it."""
+        with suppress(OSError):
+            file = Path(os.readlink(f"/proc/self/fd/{self._lock}"))  # noqa: PTH115 - it may be gone
+            return file.parent if file.exists() else None
+        return None
+
+
 def own_folder(home: Path) -> None:
     """Make a home that no other user can enter, or close one that there is. Raises SetupError."""
     try:
         private_folder(home)
     except NotPrivateError as refusal:
         raise SetupError(f"{refusal} (INTERLOCK_HOME)") from refusal
+    ignored = home / ".gitignore"
+    if PROJECT_HOME in home.parts and not ignored.exists():
+        # The repository of the project shows nothing of the folder as new files.
+        ignored.write_text("*\n", "utf-8")
 
 
 def new_home(folder: Path) -> Path:
@@ -90,20 +123,6 @@ def new_home(folder: Path) -> Path:
     if home != folder:
         screen.notice(f"{folder} is kept as it is; this one is in {home}")
     return home
-
-
-def read_ports(home: Path) -> dict[str, int]:
-    """Return the ports of the last start; none if there was none or the file is damaged."""
-    try:
-        found = json.loads((home / PORTS_FILE).read_text("utf-8"))
-        return {str(name): int(port) for name, port in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def write_ports(home: Path, ports: Mapping[str, int]) -> None:
-    """Keep the ports for the next start."""
-    (home / PORTS_FILE).write_text(json.dumps(ports) + "\n", "utf-8")
 
 
 def kept_secret(file: Path) -> str:

@@ -16,12 +16,12 @@ from prometheus_client.core import (
 
 from interlock.kernel.store.call_times import CALL_BOUNDS_MS
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
+from interlock.systems.threads.canary import canaries
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
-from interlock.workers.threads.canary import canaries
 
 KEPT_S = 1.0  # so long a text is given to all who ask
 _HEAD = "interlock_"

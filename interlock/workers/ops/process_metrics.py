@@ -11,6 +11,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from errno import EADDRINUSE
 from importlib.metadata import version
 from threading import Lock, Thread
 from typing import Any
@@ -28,6 +29,7 @@ from interlock.kernel.store.call_times import CALL_BOUNDS_MS, CallTimes
 from interlock.kernel.store.metrics import Durations
 from interlock.workers.config import Settings
 from interlock.workers.ops.metrics import counter, gauge, histogram
+from interlock.workers.processes.port_user import user_of_port
 
 log = logging.getLogger(__name__)
 
@@ -169,11 +171,13 @@ def serve_metrics(settings: Settings, metrics: ProcessMetrics) -> MetricsServer 
     try:
         server = make_server(host.strip("[]"), int(port), app, kind, MetricsRequest)
     except OSError as refusal:
+        user = user_of_port(int(port)) if refusal.errno == EADDRINUSE else ""
         log.warning(
-            "no metrics of this process are served at %s: %s; name another address in "
+            "no metrics of this process are served at %s: %s%s; name another address in "
             "INTERLOCK_METRICS_ADDRESS, or port 0 for any that is free",
             settings.metrics_address,
             refusal,
+            user and f" by {user}",
         )
         return None
     Thread(target=server.serve_forever, name="metrics", daemon=True).start()

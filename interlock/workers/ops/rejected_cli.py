@@ -14,7 +14,8 @@ from interlock.workers.client import Client
 from interlock.workers.producer_message import one_line
 from interlock.workers.producer_message import replay as replay_message
 from interlock.workers.terminal.answer import AsJson, answer, caller, guarded, listed
-from interlock.workers.terminal.screen import clock, fields, grid, out
+from interlock.workers.terminal.page import Line, Part, RecordLink, Sentence, Since, Table
+from interlock.workers.terminal.page_parts import fields
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.remote.client import HttpClient
@@ -24,6 +25,8 @@ Ids = Annotated[list[str] | None, typer.Argument(help="Ids of messages.", metava
 All = Annotated[bool, typer.Option("--all", help="Every message that is kept.")]
 LISTED_MAX = 10_000
 
+NONE = "no message was rejected"
+
 
 @app.command("list")
 @guarded
@@ -32,7 +35,7 @@ def list_rejected(
 ) -> None:
     """List the rejected messages that are kept, the newest first."""
     found = listed(_newest(caller(), limit + 1), limit, "the newest first")
-    answer(list(map(shown, found)), as_json=as_json, show=_print_table)
+    answer(list(map(shown, found)), as_json=as_json, show=_table)
 
 
 @app.command("show")
@@ -42,7 +45,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a rejected message whole."""
-    answer(shown(_message(caller(), message_id)), as_json=as_json, show=_print_whole)
+    answer(shown(_message(caller(), message_id)), as_json=as_json, show=_whole)
 
 
 @app.command("replay")
@@ -51,7 +54,7 @@ def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) ->
     """Do again what messages asked for, the oldest first. One that is accepted is dropped."""
     interlock = caller("intake")
     done = [_replayed(interlock, message) for message in _chosen(interlock, ids, everything)]
-    answer(done, as_json=as_json, show=_print_answers)
+    answer(done, as_json=as_json, show=_answers)
     if any(each["answer"] == "rejected" for each in done):
         raise typer.Exit(1)
 
@@ -68,7 +71,7 @@ def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> N
         else:
             interlock.drop(message.id)
     done = [{"id": message.id, "answer": "dropped"} for message in chosen]
-    answer(done, as_json=as_json, show=_print_answers)
+    answer(done, as_json=as_json, show=_answers)
 
 
 def shown(message: RejectedMessage) -> dict[str, Any]:
@@ -106,25 +109,20 @@ def _replayed(interlock: Client | HttpClient, message: RejectedMessage) -> dict[
     return interlock.replay(message.id)
 
 
-def _print_table(found: Sequence[dict[str, Any]]) -> None:
-    if not found:
-        out.print("no message was rejected", style="dim")
-        return
-    table = grid("id", "when", "rejected", "asked for", "why")
-    for each in found:
-        when = clock(each["at_ms"])
-        table.add_row(each["id"], when, each["kind"], each["verb"] or "-", each["reason"])
-    out.print(table)
+def _table(found: Sequence[dict[str, Any]]) -> list[Table]:
+    rows = [
+        (each["id"], Since(each["at_ms"]), each["kind"], each["verb"], each["reason"])
+        for each in found
+    ]
+    return [Table(("Id", "When", "Rejected", "Asked for", "Why"), rows, NONE)]
 
 
-def _print_whole(message: dict[str, Any]) -> None:
-    fields({name: message[name] for name in ("id", "kind", "verb", "reason")})
-    out.print(message["body"], soft_wrap=True, highlight=False, markup=False)
+def _whole(message: dict[str, Any]) -> list[Part]:
+    facts = fields({name: message[name] for name in ("id", "kind", "verb", "reason")})
+    return [*facts, Sentence(message["body"])]
 
 
-def _print_answers(done: Sequence[dict[str, Any]]) -> None:
-    for each in done:
-        line = one_line({name: value for name, value in each.items() if name != "id"})
-        out.print(f"{each['id']}  {line}", soft_wrap=True, highlight=False, markup=False)
+def _answers(done: Sequence[dict[str, Any]]) -> list[Part]:
     if not done:
-        out.print("no message was rejected", style="dim")
+        return [Sentence(NONE, "soft")]
+    return [Line((RecordLink(each.pop("id")), f"  {one_line(each)}")) for each in map(dict, done)]

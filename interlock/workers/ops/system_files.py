@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from interlock.systems import NAMES
 from interlock.workers.config import environment_without_settings
 from interlock.workers.engine.own_systems import added_systems
 from interlock.workers.ops.part import exit_text, last_line
@@ -43,7 +44,8 @@ class SystemFiles:
 
     def __init__(self, since_ns: int) -> None:
         """Watch for what changes from a time on, when nothing was imported yet."""
-        sources = (where for one in added_systems().values() for where in one.machines.values())
+        own = (one for name, one in added_systems().items() if name not in NAMES)
+        sources = (where for one in own for where in one.machines.values())
         modules = (sys.modules[where.partition(":")[0]] for where in sources)
         self._own = {Path(str(module.__file__)) for module in modules}
         self._seen: dict[Path, object] = {path: _state(path) for path in self._own}

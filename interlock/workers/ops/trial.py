@@ -1,5 +1,7 @@
 """Imports the code of a deployment's own systems as a worker does, in a process of its own.
 
+Records at work that have no place in its tables are a reason not to use it.
+
 `python -m interlock.workers.ops.trial FILE` writes into the file, as JSON, why the code cannot be
 used, the files that were read for it, and the pools that it names with their queues.
 """
@@ -9,18 +11,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from interlock.kernel.blame import blamed, is_own
-from interlock.kernel.errors import KernelError
+from interlock.kernel.errors import KernelError, StoreError
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import SetupError, read_settings
 from interlock.workers.engine.celery_app import pools_of
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.registration import MissingHandlerError, handled_effects
 from interlock.workers.engine.system import SystemsError
+from interlock.workers.engine.table_check import check_tables
 from interlock.workers.systems import check_families, handlers, sweeps
 
 SOURCE = ".py"
@@ -38,6 +43,8 @@ def main(answer: Path) -> None:
         list(handled_effects(MACHINES, handlers()))
         sweeps()
         pools = pools_of(settings, MACHINES.values())
+        with suppress(StoreError):  # the processes themselves compare again when they start
+            check_tables(Dispatch(settings, MACHINES, patient=False))
     except (SetupError, SystemsError, KernelError, MissingHandlerError) as refusal:
         fault = str(refusal)
     except Exception as failure:  # noqa: BLE001 - whatever that code raises

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from interlock.kernel.errors import KernelError
+from interlock.kernel.moving import as_read
 from interlock.kernel.record import PARTITIONS, Record, partition_of
-from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.fold import Folded, follow, hash_of, sums
 from interlock.kernel.store.saved_results import SavedResults
 from interlock.kernel.store.scripts import read, read_all, store_error
 from interlock.kernel.store.titles import id_in, names_of
+from interlock.kernel.store.views import Views
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.slot_waits import concurrency_of
@@ -47,11 +50,13 @@ def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str
 
 def check_record(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
     """Return a record's faults and its version. Read it again if it changes during the check."""
+    views = Views(dispatch.client, dispatch.keys)  # without tables: they read as it is stored
     for _ in range(READS_MAX):
-        record = dispatch.views.record(record_id)
-        lines = dispatch.views.history(record_id)
-        found = [*faults_of(dispatch, record, lines), *missing_in_indexes(dispatch, record)]
-        if not found or dispatch.views.record(record_id) == record:
+        record = views.record(record_id)
+        lines = views.history(record_id)
+        now = as_read(dispatch.lifecycle.machine(record.machine), record)
+        found = [*faults_of(dispatch, record, lines), *missing_in_indexes(dispatch, now)]
+        if not found or views.record(record_id) == record:
             break
     return found, record.version
 
@@ -69,21 +74,25 @@ def every_record(dispatch: Dispatch) -> Iterator[str]:
 
 
 def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Iterator[str]:
-    """Yield each difference between a record and its log, and each sign that it is stranded."""
+    """Yield each difference between a record and its log, and each sign that it is stranded.
+
+    `record` is as it is stored. What only functions of an older table have led to is compared
+    with the hash that the log has of it.
+    """
     machine = dispatch.lifecycle.machine(record.machine)
-    folded = fold(machine, lines)
-    if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
-        by_log, stored = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
-        yield f"the log leads to {by_log}, the record is {stored}, or their data differ"
-    if folded.title != record.title:
-        yield f"its title in lists is {record.title!r}, and by its data {folded.title!r}"
+    now = as_read(machine, record)
+    stage = machine.stage(now.state)
+    folded = follow(machine, lines, partial(dispatch.tables.outline, machine.name))
+    yield from _unlike(folded, record)
+    is_present = folded.table == machine.digest and folded.knows_data
+    if is_present and folded.record.title != record.title:
+        yield f"its title in lists is {record.title!r}, and by its data {folded.record.title!r}"
     counters = {name: count for name, count in record.counters.items() if "." not in name}
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
         yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
-    expected = dict(machine.counters(record.data))
+    expected = dict(machine.counters(now.data))
     if {name: counters.get(name, 0) for name in expected} != expected:
         yield f"cost mismatch: the counters are {counters}, its data add up to {expected}"
-    stage = machine.stage(record.state)
     alive = {"owed", "leased", "lapsed", "quarantined"}
     working = [e for e in record.entries if e.kind == "state" and e.state in alive]
     if isinstance(stage, Active) and len(working) != 1 and not record.paused:
@@ -94,6 +103,19 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     watched = record.timers or record.paused or limited
     if not (isinstance(stage, Terminal) or watched):
         yield f"it is {record.state} without a timer"
+
+
+def _unlike(folded: Folded, record: Record) -> Iterator[str]:
+    """Yield how a record differs from what its log leads to."""
+    by_log = folded.record
+    agree = (by_log.state, by_log.version) == (record.state, record.version)
+    if folded.knows_data:
+        agree = agree and by_log.data == record.data
+    else:
+        agree = agree and hash_of(record.data) == folded.data_hash
+    if not agree:
+        leads, stored = f"{by_log.state} v{by_log.version}", f"{record.state} v{record.version}"
+        yield f"the log leads to {leads}, the record is {stored}, or their data differ"
 
 
 def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
@@ -129,14 +151,16 @@ def members_by_index(dispatch: Dispatch, record: Record) -> dict[str, list[str]]
     slots: dict[str, list[str]] = {}
     for entry in record.entries:
         if entry.slots and entry.state == "leased" and concurrency_of(dispatch, entry.slots):
-            slots.setdefault(keys.effect_slots(entry.slots)[0], []).append(entry.key(record.id))
+            slots.setdefault(keys.effect_slots(entry.slots)["holders"], []).append(
+                entry.key(record.id)
+            )
     asks = stage.waits_for_person(record.data)
     asks = asks or any(entry.asks_person for entry in record.entries)
     return {
         keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
         keys.timers(partition): [f"{record.id}:{name}" for name in due],
         keys.waits(partition): [record.id] if asks else [],
-        keys.state_index(record.id, record.machine, record.state): [record.id],
+        keys.state_index(record.id, record.machine, record.was or record.state): [record.id],
         keys.creation_index(partition, record.machine): [record.id],
         keys.search_index(partition): names_of(record),
         **slots,
@@ -154,9 +178,9 @@ def strays(dispatch: Dispatch) -> Iterator[str]:
             keys.search_index(partition),
             *(keys.creation_index(partition, name) for name in dispatch.machines),
             *(
-                keys.state_index_of(partition, machine.name, stage.state)
+                keys.state_index_of(partition, machine.name, state)
                 for machine in dispatch.machines.values()
-                for stage in machine.stages
+                for state in (*(stage.state for stage in machine.stages), *machine.renamed)
             ),
         ]
         pages = read_all(dispatch.client, [("ZRANGE", index, 0, -1) for index in indexes])

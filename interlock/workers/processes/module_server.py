@@ -65,16 +65,7 @@ class ModuleServer:
     def begin(self) -> None:
         """Start the server, which then imports while this process goes on."""
         self.end()
-        self._link, theirs = socket.socketpair()
-        with theirs:
-            number = theirs.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(number), " " * COMMAND_LINE_ROOM],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                pass_fds=(number,),
-            )
+        self._process, self._link = start_server(__name__)
         _send(self._link, self._first)
 
     def start(
@@ -164,6 +155,24 @@ class ModuleServer:
                 # It was killed, and its forks with it.
                 self._codes = {one: KILLED if n is None else n for one, n in self._codes.items()}
                 self.end()
+
+
+def start_server(program: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a module that forks on request; return its process, and this end of its socket.
+
+    It gets the number of the other end, and spaces, over which a fork can write its command line.
+    """
+    link, theirs = socket.socketpair()
+    with theirs:
+        number = theirs.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-m", program, str(number), " " * COMMAND_LINE_ROOM],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(number,),
+        )
+    return process, link
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-GRACE_S = 1.0
+GROUP_END_S = 1.0  # from SIGTERM until SIGKILL, where the caller does not say
 OUTPUT_BYTES_MAX = 16 * 1024
 LINE_BYTES_MAX = 4 * 1024 * 1024
 _POLL_S = 0.01
@@ -103,7 +103,7 @@ async def process_group(
     reads: bool,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    grace_s: float = GRACE_S,
+    grace_s: float = GROUP_END_S,
 ) -> AsyncIterator[ProcessGroup]:
     """Start a command as the leader of its own group; end the group when the block is left.
 
@@ -139,7 +139,7 @@ async def run_command(
     *,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    grace_s: float = GRACE_S,
+    grace_s: float = GROUP_END_S,
 ) -> CommandResult:
     """Run a command without input to its end. Cancelling ends its whole group first.
 

@@ -14,10 +14,10 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
-from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.listings import ListedRecord, Page
+from interlock.kernel.store.people import AccessToken
 from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.engine.bulk import BulkItem, BulkPage
 from interlock.workers.engine.card import (
@@ -26,6 +26,7 @@ from interlock.workers.engine.card import (
     CardDeadline,
     CardEscalation,
     CardPage,
+    Suggestion,
 )
 from interlock.workers.engine.submission import Submitted
 from interlock.workers.remote.problems import error_of
@@ -140,6 +141,7 @@ def card_of(body: Body) -> Card:
     affordances = tuple(known(Affordance, each) for each in body["affordances"])
     found = {**body, "affordances": affordances, "deciders": tuple(body["deciders"])}
     found["tags"] = tuple(body.get("tags", ()))
+    found["suggestions"] = tuple(known(Suggestion, each) for each in body.get("suggestions", ()))
     if deadline := body.get("deadline"):
         found["deadline"] = known(CardDeadline, deadline)
     if claim := body.get("claim"):

@@ -17,7 +17,7 @@ import httpx2
 from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.event import START, Event, Note
-from interlock.kernel.record import RETRY, Record, record_id
+from interlock.kernel.record import PRIORITY_DEFAULT, RETRY, Record, record_id
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.listings import ListedRecord, Page
@@ -78,7 +78,7 @@ class HttpClient(OperatorCalls, OutputCalls):
         *,
         id: str | None = None,  # noqa: A002 - as in `Client`
         machine: str,
-        priority: int = 5,
+        priority: int = PRIORITY_DEFAULT,
     ) -> Submitted:
         """Create a record, as `Client.submit` does. Raises IdTakenError for another payload."""
         body = _new_record(payload, id, machine, priority)

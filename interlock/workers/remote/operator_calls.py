@@ -13,7 +13,7 @@ import httpx2
 
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.exported_event import LifecycleEvent
-from interlock.kernel.store.access_tokens import AccessToken
+from interlock.kernel.store.people import AccessToken
 from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.remote.bodies import (
     each_of,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from interlock.git.diff import FileDiff
 from interlock.kernel.record import record_id
 from interlock.workers.engine.printed_output import (
     LastRun,
@@ -17,7 +18,6 @@ from interlock.workers.engine.printed_output import (
     published_logs,
 )
 from interlock.workers.engine.record_diff import DiffState, RecordDiff, awaited_diff
-from interlock.workers.gateways.git.diff import FileDiff
 from interlock.workers.remote.bodies import Body, each_of, known, shown_of
 from interlock.workers.remote.connection import ApiConnection
 

@@ -48,6 +48,12 @@ KINDS: dict[type[KernelError], ProblemKind] = {
         409, "illegal-transition", "Not allowed in this state"
     ),
     errors.GuardRefusedError: ProblemKind(409, "guard-refused", "A guard refuses it"),
+    errors.UnknownStateError: ProblemKind(
+        409, "unknown-state", "The table here lacks the state of the record"
+    ),
+    errors.AnotherTableError: ProblemKind(
+        409, "another-table", "The workers work by another table", RETRY_AFTER_S
+    ),
     errors.IdTakenError: ProblemKind(409, "id-taken", "The id belongs to another record"),
     errors.ClosedParentError: ProblemKind(
         409, "closed-parent", "The parent accepts no more children"

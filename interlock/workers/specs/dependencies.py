@@ -10,37 +10,37 @@ from typing import Any
 
 from interlock.kernel.cycles import Graph, cycles_in
 from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.node import Node
 from interlock.workers.specs.problems import Location
-from interlock.workers.specs.yaml_document import Node
 
 CYCLE_SHOWN_MAX = 20
 
 
 def read_dependencies(
     node: Node, location: Location, read_entry: Callable[[Node], str]
-) -> dict[str, int]:
-    """Return the names that a list has, each with its line; a repeated name is refused.
+) -> dict[str, Node]:
+    """Return the names that a list has, each with its entry; a repeated name is refused.
 
     `read_entry` returns '' for an entry that it has refused.
     """
-    lines: dict[str, int] = {}
+    found: dict[str, Node] = {}
     for entry in location.entries(node):
         name = read_entry(entry)
-        if name in lines:
-            problem = f"{shown(entry.value)} is there twice, first in line {lines[name]}"
-            location.refuse(entry.line, f"{problem}; remove one")
+        if name in found:
+            problem = f"{shown(entry.value)} is there twice, first in line {found[name].line}"
+            location.refuse(entry, f"{problem}; remove one")
         elif name:
-            lines[name] = entry.line
-    return lines
+            found[name] = entry
+    return found
 
 
 def refuse_cycles(
-    graph: Mapping[str, Mapping[str, int]], locations: Mapping[str, Location]
+    graph: Mapping[str, Mapping[str, Node]], locations: Mapping[str, Location]
 ) -> None:
-    """Refuse each cycle in the line of its first dependency.
+    """Refuse each cycle at the place of its first dependency.
 
-    `graph` has for each name its dependencies with their lines. `locations` has the names that the
-    file defines; they come first in the graph. A cycle without any of them is not refused.
+    `graph` has for each name its dependencies as they are written. `locations` has the names that
+    the file defines; they come first in the graph. A cycle without any of them is not refused.
     """
     for cycle in cycles_in(graph):
         if cycle[0] in locations:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.specs.json_document import read_json
-from interlock.workers.specs.problems import Problem, Problems, SpecFileError
-from interlock.workers.specs.yaml_document import Node, UnreadableError, read_yaml
+from interlock.workers.specs.node import Node, UnreadableError, place_of
+from interlock.workers.specs.problems import FileError, Problem, Problems
+from interlock.workers.specs.yaml_document import read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,36 +21,37 @@ class SpecDocument:
 
 
 def read_document(path: Path, *, bytes_max: int, advice: str) -> SpecDocument:
-    """Read a file of limited size. Raises SpecFileError; for a file that is too large with advice.
+    """Read a file of limited size. Raises FileError; for a file that is too large with advice.
 
     A file whose name ends in .json is JSON, and every other file is YAML.
     """
-    try:
-        text = _read_text(path, bytes_max, advice)
-    except UnreadableError as error:
-        raise SpecFileError(path, [Problem(error.line, "", error.problem)]) from error
+    text, _ = read_text(path, bytes_max=bytes_max, advice=advice)
     return parse_document(text, path)
 
 
 def parse_document(text: str, path: Path) -> SpecDocument:
-    """Read the text of a file with this path. Raises SpecFileError."""
+    """Read the text of a file with this path. Raises FileError."""
     try:
         root = read_json(text) if path.suffix.lower() == ".json" else read_yaml(text)
     except UnreadableError as error:
-        raise SpecFileError(path, [Problem(error.line, "", error.problem)]) from error
+        raise FileError(path, [Problem(error.line, error.column, "", error.problem)]) from error
     return SpecDocument(root, text, Problems(path))
 
 
-def _read_text(path: Path, bytes_max: int, advice: str) -> str:
+def read_text(path: Path, *, bytes_max: int, advice: str) -> tuple[str, bytes]:
+    """Return the text of a file and its bytes. Raises FileError, as `read_document` does."""
     try:
         with path.open("rb") as file:
             content = file.read(bytes_max + 1)
     except OSError as error:
-        raise UnreadableError(0, f"cannot be read: {error.strerror or error}") from error
+        problem = Problem(0, 0, "", f"cannot be read: {error.strerror or error}")
+        raise FileError(path, [problem]) from error
     if len(content) > bytes_max:
-        raise UnreadableError(0, f"has more than {bytes_max} bytes; {advice}")
+        problem = Problem(0, 0, "", f"has more than {bytes_max} bytes; {advice}")
+        raise FileError(path, [problem])
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8-sig"), content
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UnreadableError(line, "is not UTF-8; save it as UTF-8") from error
+        before = content[: error.start].decode("utf-8-sig")
+        place = place_of(before, len(before))
+        raise FileError(path, [Problem(*place, "", "is not UTF-8; save it as UTF-8")]) from error

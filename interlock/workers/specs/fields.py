@@ -1,24 +1,26 @@
-"""Declares the fields of a mapping in a file: how each is read into a payload, and written.
+"""Declares the fields of a file as those of a payload, with the names and units that people write.
 
-A system declares its fields as a table of the name in the file and a `Field`. The models of the
-kernel and of the systems define which values are valid.
+The models of the kernel and of the systems define which values are valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from enum import StrEnum
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import Field as FieldOf
 
 from interlock.kernel.errors import InvalidIdError, InvalidPayloadError
 from interlock.kernel.record import record_id
 from interlock.kernel.store.codec import PAYLOAD_BYTES_MAX, encode
 from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.models import Items, Required, read_model
+from interlock.workers.specs.node import Node
 from interlock.workers.specs.problems import Location
-from interlock.workers.specs.values import ValueKind, kind_of, read_value
-from interlock.workers.specs.yaml_document import Node
+from interlock.workers.specs.values import PLAIN, ValueKind
 
 # Some fields of a payload. None removes the value of a default.
 PartialPayload: TypeAlias = dict[str, Any]
@@ -26,111 +28,86 @@ PartialPayload: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a file: the payload fields that it stands for, its reader and its writer.
+    """A field of a file: the field of the payload that it stands for, and the kind of its value.
 
-    `read` refuses an invalid value at the location and leaves it out. `write` returns None if
-    another field of the file writes the same payload fields shorter. `required` is the advice for a
-    mapping without the field; it is '' if the field is optional.
+    `form` is the type of the value in the file, where it is not that of the payload. `required` is
+    the advice for a mapping without the field; it is '' if the field may be left out.
     """
 
-    names: tuple[str, ...]
-    read: Callable[[Node, Location], PartialPayload]
-    write: Callable[[PartialPayload], Any]
+    name: str
+    kind: ValueKind = PLAIN
+    form: Any = None
     required: str = ""
 
 
-def single_field(
-    name: str,
-    read: Callable[[Node, Location], Any],
-    write: Callable[[Any], Any] = lambda value: value,
-    required: str = "",
-) -> Field:
-    """Return a field that stands for one field of a payload.
+class _FilePart(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    `read` returns None for a value that it has refused.
+
+def file_model(
+    payload: type[BaseModel], fields: Mapping[str, Field], *, apart: Collection[str] = ()
+) -> type[BaseModel]:
+    """Return the model of a mapping of a file: the fields of a payload by their names in the file.
+
+    Each that is not required may be left out or null. Those of `apart` the caller reads itself.
     """
-
-    def read_field(node: Node, location: Location) -> PartialPayload:
-        value = read(node, location)
-        return {} if value is None else {name: value}
-
-    return Field((name,), read_field, lambda payload: write(payload[name]), required)
-
-
-def payload_field(
-    model: type[BaseModel], name: str, kind: ValueKind | None = None, required: str = ""
-) -> Field:
-    """Return a field that stands for one field of a payload, as the payload's model defines it."""
-    chosen = kind or kind_of(model, name)
-
-    def read(node: Node, location: Location) -> Any:
-        return read_value(model, name, chosen, node, location)
-
-    return single_field(name, read, chosen.write, required)
+    found: dict[str, Any] = {key: (Any, FieldOf(default=None, exclude=True)) for key in apart}
+    for key, field in fields.items():
+        info = payload.model_fields.get(field.name)
+        shape: Any = field.form or _shape(info.annotation if info else Any)
+        marks = [] if field.form or info is None else [*info.metadata]
+        marks += [] if field.kind is PLAIN else [field.kind]
+        marks += [Required(field.required)] if field.required else []
+        shape = Annotated[(shape, *marks)] if marks else shape
+        found[field.name] = (
+            (shape, FieldOf(alias=key))
+            if field.required
+            else (shape | None, FieldOf(default=None, alias=key))
+        )
+    return create_model(payload.__name__, __base__=_FilePart, **found)
 
 
-def flat_fields(fields: Mapping[str, Field]) -> Field:
-    """Return a mapping of the file whose fields are fields of the payload itself."""
-    return Field(
-        tuple(name for field in fields.values() for name in field.names),
-        lambda node, location: read_fields(node, fields, location),
-        lambda payload: write_fields(payload, fields),
-    )
+def _shape(shape: Any) -> Any:
+    """Return the type in a file of a type of a payload: nothing is converted, but for choices."""
+    if isinstance(shape, type) and issubclass(shape, StrEnum):
+        return Annotated[shape, FieldOf(strict=False)]
+    if isinstance(shape, type) and issubclass(shape, BaseModel):
+        return type(shape.__name__, (shape,), {"model_config": _FilePart.model_config})
+    return shape
 
 
-def nested_fields(name: str, fields: Mapping[str, Field]) -> Field:
-    """Return a mapping of the file that is a mapping in the payload as well."""
-    return single_field(
-        name,
-        lambda node, location: read_fields(node, fields, location),
-        lambda payload: write_fields(payload, fields),
-    )
+def nested_field(name: str, payload: type[BaseModel], fields: Mapping[str, Field]) -> Field:
+    """Return a mapping of the file that is a mapping of the payload as well."""
+    kind = ValueKind(PLAIN.read, lambda value: write_fields(value, fields))
+    return Field(name, kind, file_model(payload, fields))
 
 
 def read_fields(
-    node: Node,
-    fields: Mapping[str, Field],
-    location: Location,
-    known: Collection[str] | None = None,
-) -> PartialPayload:
-    """Return the payload fields that a mapping of the file stands for; problems are refused.
-
-    A null in the file removes the value of a default. `known` are all fields of the mapping if the
-    caller reads some of them itself.
-    """
-    payload: PartialPayload = {}
-    written = location.fields(node, known or fields)
-    for key, inner in written.items():
-        if key not in fields:
-            continue
-        if inner.value is None:
-            payload |= dict.fromkeys(fields[key].names)
-        else:
-            payload |= fields[key].read(inner, location.inside(key))
-    for key, field in fields.items():
-        inner = written.get(key, Node(node.line, None))
-        if field.required and inner.value is None and isinstance(node.value, dict):
-            location.refuse(inner.line, field.required)
-    return payload
+    model: type[BaseModel], node: Node, location: Location, items: Items | None = None
+) -> PartialPayload | None:
+    """Return the payload fields that a mapping of the file stands for, or None if it is refused."""
+    found = read_model(model, node, location, items=items)
+    return None if found is None else found.model_dump(exclude_unset=True)
 
 
 def write_fields(payload: PartialPayload, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Return the mapping of the file from which `read_fields` reads this payload."""
+    """Return the mapping of the file from which `read_fields` reads this payload.
+
+    A field whose kind writes None is left out: another field stands for the same.
+    """
     found: dict[str, Any] = {}
     for key, field in fields.items():
-        part = {name: payload[name] for name in field.names if name in payload}
-        if any(value is not None for value in part.values()):
-            value = field.write(part)
-            found |= {} if value is None else {key: value}
-        elif part:
-            found[key] = None
+        if field.name in payload:
+            value = payload[field.name]
+            written = None if value is None else field.kind.write(value)
+            found |= {key: written} if value is None or written is not None else {}
     return found
 
 
 def checked_payload(
     check: Callable[[PartialPayload], PartialPayload],
     payload: PartialPayload,
-    line: int,
+    node: Node,
     location: Location,
 ) -> PartialPayload:
     """Return a payload as `check` returns it; refuse one that is invalid as a whole or too large.
@@ -142,19 +119,19 @@ def checked_payload(
     except ValidationError as refusal:
         for error in refusal.errors(include_url=False):
             advice = error["msg"].removeprefix("Value error, ")
-            location.inside(*error["loc"]).refuse(line, advice)
+            location.inside(*error["loc"]).refuse(node, advice)
         return {}
-    return checked if check_size(checked, line, location) else {}
+    return checked if check_size(checked, node, location) else {}
 
 
 def check_size(
-    payload: PartialPayload, line: int, location: Location, bytes_max: int = PAYLOAD_BYTES_MAX
+    payload: PartialPayload, node: Node, location: Location, bytes_max: int = PAYLOAD_BYTES_MAX
 ) -> bool:
     """Return whether a payload can be stored; refuse it if it is too large or too deep."""
     try:
         encode(payload, "it", bytes_max)
     except InvalidPayloadError as refusal:
-        location.refuse(line, "; ".join(refusal.problems))
+        location.refuse(node, "; ".join(refusal.problems))
         return False
     return True
 
@@ -170,7 +147,7 @@ def read_name(node: Node, location: Location, parent: str = "") -> str:
         problem = problem_of_id(f"{parent}/{value}" if parent else value)
         if not problem:
             return value
-    location.refuse(node.line, problem)
+    location.refuse(node, problem)
     return ""
 
 

@@ -10,7 +10,7 @@ import json
 import re
 
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.yaml_document import (
+from interlock.workers.specs.node import (
     DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,
@@ -35,24 +35,24 @@ class _JsonReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = self._counted = 0
-        self._line = 1
+        self._line, self._before = 1, -1
         self._nodes = 0
         self._scalar = json.JSONDecoder(parse_constant=_no_number).raw_decode
 
     def node(self, *, depth: int) -> Node:
         """Read the value at the current position."""
         first = self._next()
-        line = self._line_here()
+        place = self._place()
         self._nodes += 1
         if self._nodes > NODES_MAX:
-            raise UnreadableError(line, f"it has more than {NODES_MAX} values; split it")
+            raise UnreadableError(*place, f"it has more than {NODES_MAX} values; split it")
         if depth > DEPTH_MAX:
             problem = f"it is nested deeper than {DEPTH_MAX} levels; make it flatter"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(*place, problem)
         if first == "[":
-            return Node(line, self._list(depth))
+            return Node(*place, self._list(depth))
         if first == "{":
-            return Node(line, self._mapping(depth))
+            return Node(*place, self._mapping(depth))
         start = self._at
         try:
             value, self._at = self._scalar(self._text, start)
@@ -63,7 +63,7 @@ class _JsonReader:
         text = self._text[start : self._at]
         if first in "-0123456789" and len(text) > NUMBER_LENGTH_MAX:
             raise self._error(f"a number of {len(text)} characters is too long")
-        return Node(line, value, value if isinstance(value, str) else text)
+        return Node(*place, value, value if isinstance(value, str) else text)
 
     def end(self) -> None:
         """Check that nothing follows."""
@@ -81,13 +81,13 @@ class _JsonReader:
         while self._more("}", first=not found):
             if self._next() != '"':
                 raise self._error("expected a name in double quotes")
-            line, key, _ = self.node(depth=depth + 1)
+            line, column, key, _ = self.node(depth=depth + 1)
             if key in found:
                 problem = f"{shown(key)} is there twice, first in line {found[key].line}"
-                raise UnreadableError(line, f"{problem}; remove one")
+                raise UnreadableError(line, column, f"{problem}; remove one")
             self._take(":")
             node = self.node(depth=depth + 1)
-            found[key] = Node(line, node.value, node.text)
+            found[key] = Node(line, column, node.value, node.text)
         return found
 
     def _more(self, closing: str, *, first: bool) -> bool:
@@ -113,13 +113,15 @@ class _JsonReader:
         self._at = space.end()
         return self._text[self._at : self._at + 1]
 
-    def _line_here(self) -> int:
+    def _place(self) -> tuple[int, int]:
         self._line += self._text.count("\n", self._counted, self._at)
+        # Only what is new is searched: a file of one long line would take hours otherwise.
+        self._before = max(self._before, self._text.rfind("\n", self._counted, self._at))
         self._counted = self._at
-        return self._line
+        return self._line, self._at - self._before
 
     def _error(self, problem: str) -> UnreadableError:
-        return UnreadableError(self._line_here(), f"it is not JSON: {problem}; correct it")
+        return UnreadableError(*self._place(), f"it is not JSON: {problem}; correct it")
 
 
 def _no_number(constant: str) -> float:

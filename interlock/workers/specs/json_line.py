@@ -1,11 +1,11 @@
-"""Reads a line that holds one JSON object, and checks the fields of the object."""
+"""Reads a line that holds one JSON object."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any
 
 from interlock.workers.text import sentence
 
@@ -15,8 +15,6 @@ TEXT_LENGTH_MAX = 16_000
 COUNT_MAX = 2**53 - 1
 _SHOWN_LENGTH_MAX = 60
 _ELLIPSIS = "..."
-# The fields that an object may have, each with the function that reads it.
-Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
 
 
 class LineError(Exception):
@@ -78,67 +76,6 @@ def plain_text(text: str, *, length_max: int = TEXT_LENGTH_MAX) -> str:
 def as_line(value: Mapping[str, object]) -> str:
     """Return an object as a line of JSON."""
     return json.dumps(value, ensure_ascii=False) + "\n"
-
-
-def read_text(
-    value: object, where: str, *, minimum: int = 1, maximum: int = TEXT_LENGTH_MAX
-) -> str:
-    """Return the text that a field holds; lengths are in characters. Raises LineError.
-
-    A number, true or false is taken as it is written in JSON: a shell has no other way to write the
-    text `1`, since `interlock report` reads a value as JSON where it can.
-    """
-    if isinstance(value, bool | int | float):
-        value = json.dumps(value)
-    if not isinstance(value, str):
-        raise LineError(f"{where} must be text, it is {shown(value)}")
-    if len(value.strip()) < minimum:
-        raise LineError(f"{where} must not be empty")
-    if len(value) > maximum:
-        raise LineError(f"{where} has {len(value)} characters, at most {maximum} are allowed")
-    return value
-
-
-def read_name(value: object, where: str) -> str:
-    """Return the name that a field holds: up to 200 characters. Raises LineError."""
-    return read_text(value, where, maximum=NAME_LENGTH_MAX)
-
-
-def read_remark(value: object, where: str) -> str:
-    """Return the text that a field holds, which may be empty. Raises LineError."""
-    return read_text(value, where, minimum=0)
-
-
-def read_flag(value: object, where: str) -> bool:
-    """Return the true or false that a field holds. Raises LineError."""
-    if not isinstance(value, bool):
-        raise LineError(f"{where} must be true or false, it is {shown(value)}")
-    return value
-
-
-def read_number(value: object, where: str, *, minimum: int = 0, maximum: int = COUNT_MAX) -> int:
-    """Return the whole number that a field holds. Raises LineError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
-        span = f"{minimum} to {maximum}"
-        raise LineError(f"{where} must be a whole number {span}, it is {shown(value)}")
-    return value
-
-
-def read_fields(values: Mapping[str, Any], fields: Fields, *, object_name: str) -> dict[str, Any]:
-    """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
-
-    Raises LineError with the name of the object and the field.
-    """
-    readers = {field.removesuffix("?"): read for field, read in fields.items()}
-    for field in values:
-        if field not in readers:
-            raise LineError(f"{object_name} has no field {shown(field)}")
-    for field in fields:
-        if not field.endswith("?") and field not in values:
-            raise LineError(f"{object_name} needs the field {field!r}")
-    return {
-        field: readers[field](value, f"{object_name}: {field}") for field, value in values.items()
-    }
 
 
 def _check_text(value: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.kernel.errors import CallError
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.yaml_document import Node
+from interlock.workers.specs.node import Node
 
 PROBLEMS_MAX = 10_000
 # A misspelt name is compared with every known name; twenty thousand of them would take too long.
@@ -20,13 +20,14 @@ _NAME_LENGTH_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem: its line, the part of the file that has it, and what to write instead.
+    """One problem: its place, the part of the file that has it, and what to write instead.
 
-    The line is 0 if the problem has none. The part is for example "step 'build': limits.cost"; it
-    is '' for the whole file.
+    Line and column are 0 if the problem has no place. The part is for example "step 'build':
+    limits.cost"; it is '' for the whole file.
     """
 
     line: int
+    column: int
     part: str
     advice: str
 
@@ -36,18 +37,16 @@ class Problem:
         return f"{self.part}: {self.advice}" if self.part else self.advice
 
 
-class SpecFileError(CallError):
+class FileError(CallError):
     """A file that a person wrote has problems; its tasks, jobs or run were not created.
 
     Correct the lines that the message names.
     """
 
     def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
-        lines = [
-            f"{path}:{problem.line}: {problem.text}" if problem.line else f"{path}: {problem.text}"
-            for problem in problems
-        ]
-        super().__init__("\n".join(lines))
+        places = [f":{each.line}:{each.column}" if each.line else "" for each in problems]
+        texts = [each.text for each in problems]
+        super().__init__("\n".join(map(f"{path}{{}}: {{}}".format, places, texts)))
         self.path, self.problems = path, tuple(problems)
 
 
@@ -66,15 +65,17 @@ class Problems:
         if self.count <= PROBLEMS_MAX:
             self._kept.append(problem)
 
-    def error(self) -> SpecFileError:
+    def error(self) -> FileError:
         """Return the error that lists the problems in the order of their lines."""
-        ordered = sorted(self._kept, key=lambda problem: problem.line)
+        ordered = sorted(self._kept, key=lambda problem: (problem.line, problem.column))
         if left := self.count - len(ordered):
-            ordered.append(Problem(0, "", f"there are {left} more problems; correct these first"))
-        return SpecFileError(self.path, ordered)
+            ordered.append(
+                Problem(0, 0, "", f"there are {left} more problems; correct these first")
+            )
+        return FileError(self.path, ordered)
 
     def raise_if_any(self) -> None:
-        """Raise SpecFileError if there is a problem."""
+        """Raise FileError if there is a problem."""
         if self.count:
             raise self.error()
 
@@ -112,31 +113,26 @@ class Location:
             path = f"{path}.{text}" if path else text
         return Location(self.problems, self.item, path)
 
-    def refuse(self, line: int, advice: str) -> None:
-        """Add a problem of this location."""
+    def refuse(self, node: Node, advice: str) -> None:
+        """Add a problem of this location, at the place of the node."""
         part = ": ".join(name for name in (self.item, self.path) if name)
-        self.problems.add(Problem(line, part, advice))
+        self.problems.add(Problem(node.line, node.column, part, advice))
 
-    def fields(self, node: Node, known: Collection[str]) -> dict[str, Node]:
-        """Return the known fields of a mapping; every other field is refused."""
-        if not isinstance(node.value, dict):
-            problem = f"{shown(node.plain())}: write lines of the form key: value"
-            self.refuse(node.line, problem)
-            return {}
-        for key, inner in node.value.items():
-            if not isinstance(key, str):
-                self.refuse(inner.line, f"the key {shown(key)} is not text; {_listed(known)}")
-            elif key not in known:
-                # The list of all fields is long; it would hide the one that is meant.
-                hint = self.problems.suggestion(key, known) or f"; {_listed(known)}"
-                self.refuse(inner.line, f"{shown(key)} is not a field here{hint}")
-        return {key: inner for key, inner in node.value.items() if key in known}
+    def refuse_key(self, node: Node, key: Any, known: Collection[str]) -> None:
+        """Refuse a field that a mapping cannot have; `node` is the value of the key."""
+        if isinstance(key, str):
+            # The list of all fields is long; it would hide the one that is meant.
+            others = f"; {_listed(known)}" if known else "; take it out"
+            hint = self.problems.suggestion(key, known) or others
+            self.refuse(node, f"{shown(key)} is not a field here{hint}")
+        else:
+            self.refuse(node, f"the key {shown(key)} is not text; {_listed(known)}")
 
     def entries(self, node: Node) -> list[Node]:
         """Return the entries of a list."""
         if isinstance(node.value, list):
             return node.value
-        self.refuse(node.line, f"{shown(node.plain())}: write a list")
+        self.refuse(node, f"{shown(node.plain())}: write a list")
         return []
 
 
@@ -168,30 +164,23 @@ class ItemNames:
         if not isinstance(node.value, dict):
             # The problem is reported where the fields of the item are read.
             return "", location
-        written = node.value.get(key, Node(node.line, None))
+        written = node.value.get(key, node.holding(None))
         if written.value is None:
-            location.refuse(written.line, f"name it: `{key}: <name>`")
+            location.refuse(written, f"name it: `{key}: <name>`")
             return "", location
         name = read_name(written, location.inside(key))
         if not name:
             return "", location
         location = Location(self.problems, f"{kind} {name!r}")
-        if name in self.lines:
-            problem = f"line {self.lines[name]} has a {self.noun} of this name; choose another"
-            location.inside(key).refuse(written.line, problem)
-        else:
-            self.lines[name] = written.line
+        self.refuse_twin(name, written, location.inside(key))
         return name, location
 
-
-def node_within(node: Node, path: tuple[Any, ...]) -> Node:
-    """Return the node at a path inside another, or the last one on the way that exists."""
-    for step in path:
-        try:
-            node = node.value[step]
-        except (LookupError, TypeError):
-            break
-    return node
+    def refuse_twin(self, name: str, written: Node, location: Location) -> None:
+        """Refuse a name that another item has, which comes before it."""
+        if name in self.lines:
+            problem = f"line {self.lines[name]} has a {self.noun} of this name; choose another"
+            location.refuse(written, problem)
+        self.lines.setdefault(name, written.line)
 
 
 def _listed(known: Collection[str]) -> str:

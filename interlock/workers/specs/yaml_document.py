@@ -7,15 +7,19 @@ tags, merges, a repeated key, numbers of base 60 and 8.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
-from interlock.kernel.errors import CallError
+from interlock.workers.specs.node import (
+    DEPTH_MAX,
+    NODES_MAX,
+    NUMBER_LENGTH_MAX,
+    Node,
+    UnreadableError,
+    place_of,
+)
 
-DEPTH_MAX = 16
-NODES_MAX = 1_000_000
-NUMBER_LENGTH_MAX = 100
 # The parser in C reports the same lines as the one in Python, which takes seconds for a file of
 # ten thousand steps.
 LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -28,51 +32,22 @@ _STRANGE = re.compile(yaml.reader.Reader.NON_PRINTABLE.pattern + "|\ufeff")
 _TWO_READINGS = re.compile(r"[-+]?(?:0[0-7_]+|[^:]*:.*)")
 
 
-class UnreadableError(CallError):
-    """A text cannot be read. Correct it at `line`, which is 0 if the problem has no line."""
-
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(f"line {line}: {problem}" if line else problem)
-        self.line, self.problem = line, problem
-
-
-class Node(NamedTuple):
-    """A value, its line (that of its key if it has one), and its text as it is written in the file.
-
-    `value` is a list of nodes, a mapping of keys to nodes, or the Python value of a scalar. A node
-    is a tuple because files have hundreds of thousands of them.
-    """
-
-    line: int
-    value: Any
-    text: str = ""
-
-    def plain(self) -> Any:
-        """Return the value without its lines."""
-        if isinstance(self.value, dict):
-            return {key: node.plain() for key, node in self.value.items()}
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        return self.value
-
-
 def read_yaml(text: str) -> Node:
     """Read one document. Raises UnreadableError."""
     if strange := _STRANGE.search(text):
-        line = text.count("\n", 0, strange.start()) + 1
-        problem = f"unacceptable character #x{ord(strange.group()):04x}"
-        raise UnreadableError(line, f"it is not YAML: {problem}; take it out")
+        problem = f"it is not YAML: unacceptable character #x{ord(strange.group()):04x}"
+        raise UnreadableError(*place_of(text, strange.start()), f"{problem}; take it out")
     # The parser in C counts the end of a text as one more line.
     last = max(1, len(text.splitlines()))
     try:
         return _Composer(LOADER(text), last).root()
     except yaml.MarkedYAMLError as error:
-        line = min(_line_of(error.problem_mark or error.context_mark), last)
+        place = _place_of(error.problem_mark or error.context_mark, last)
         problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(line, f"it is not YAML: {problem}; correct it") from error
+        raise UnreadableError(*place, f"it is not YAML: {problem}; correct it") from error
     except yaml.YAMLError as error:
         first = (str(error) or type(error).__name__).partition("\n")[0]
-        raise UnreadableError(0, f"it is not YAML: {first}; correct it") from error
+        raise UnreadableError(0, 0, f"it is not YAML: {first}; correct it") from error
 
 
 class _Composer:
@@ -87,37 +62,37 @@ class _Composer:
         take, seen = self._loader.get_event, self._loader.check_event
         take()
         if seen(yaml.StreamEndEvent):
-            return Node(1, None)
+            return Node(1, 1, None)
         take()
         root = self._node(take(), depth=1)
         take()
         if not seen(yaml.StreamEndEvent):
-            line = _line_of(take().start_mark)
+            place = _place_of(take().start_mark, self._last)
             problem = "expected a single document, but this begins another one"
-            raise UnreadableError(line, f"it is not YAML: {problem}; make files of them")
+            raise UnreadableError(*place, f"it is not YAML: {problem}; make files of them")
         return root
 
     def _node(self, event: Any, *, depth: int) -> Node:
-        line = min(_line_of(event.start_mark), self._last)
+        place = _place_of(event.start_mark, self._last)
         if isinstance(event, yaml.AliasEvent):
             # A few aliases of aliases are enough to fill the memory.
             problem = f"the alias *{_short(event.anchor or '')} is not allowed; write it out"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(*place, problem)
         if event.tag:
             problem = f"the tag {_short(event.tag)} is not allowed; leave it out"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(*place, problem)
         self._nodes += 1
         if self._nodes > NODES_MAX:
-            raise UnreadableError(line, f"it has more than {NODES_MAX} values; split it")
+            raise UnreadableError(*place, f"it has more than {NODES_MAX} values; split it")
         if depth > DEPTH_MAX:
             # The limit also bounds the time: the parser gets slower with each open bracket.
             problem = f"it is nested deeper than {DEPTH_MAX} levels; make it flatter"
-            raise UnreadableError(line, problem)
+            raise UnreadableError(*place, problem)
         if isinstance(event, yaml.ScalarEvent):
-            return Node(line, self._scalar(event, line), event.value)
+            return Node(*place, self._scalar(event, place), event.value)
         if isinstance(event, yaml.SequenceStartEvent):
-            return Node(line, self._list(depth))
-        return Node(line, self._mapping(depth))
+            return Node(*place, self._list(depth))
+        return Node(*place, self._mapping(depth))
 
     def _list(self, depth: int) -> list[Node]:
         found: list[Node] = []
@@ -129,44 +104,44 @@ class _Composer:
         found: dict[Any, Node] = {}
         lines: dict[str, int] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
-            line, key, text = self._node(event, depth=depth + 1)
+            line, column, key, text = self._node(event, depth=depth + 1)
             if isinstance(key, list | dict):
-                raise UnreadableError(line, "a key is a list or a mapping; write a word")
+                raise UnreadableError(line, column, "a key is a list or a mapping; write a word")
             node = self._node(self._loader.get_event(), depth=depth + 1)
             if text in lines or key in found:
                 first = lines[text] if text in lines else found[key].line
                 problem = f"'{_short(text)}' is there twice, first in line {first}; remove one"
-                raise UnreadableError(line, problem)
+                raise UnreadableError(line, column, problem)
             lines[text] = line
-            found[key] = Node(line, node.value, node.text)
+            found[key] = Node(line, column, node.value, node.text)
         return found
 
-    def _scalar(self, event: Any, line: int) -> Any:
+    def _scalar(self, event: Any, place: tuple[int, int]) -> Any:
         """Return the value of a scalar; only one without quotes can be more than its text."""
         text: str = event.value
         if not event.implicit[0]:
             return text
         tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
         if tag == f"{_CORE}merge":
-            raise UnreadableError(line, f"the merge {text} is not allowed; write it out")
+            raise UnreadableError(*place, f"the merge {text} is not allowed; write it out")
         if tag not in _TYPES:
             return text
         if tag in _NUMBERS:
-            _check_number(text, line)
+            _check_number(text, place)
         node = yaml.ScalarNode(tag, text)
         try:
             return self._loader.yaml_constructors[tag](self._loader, node)
         except (ValueError, OverflowError) as error:
-            raise UnreadableError(line, f"it is not YAML: {error}; correct it") from error
+            raise UnreadableError(*place, f"it is not YAML: {error}; correct it") from error
 
 
-def _check_number(text: str, line: int) -> None:
+def _check_number(text: str, place: tuple[int, int]) -> None:
     if len(text) > NUMBER_LENGTH_MAX:
         problem = f"a number of {len(text)} characters is too long; put it in quotation marks"
-        raise UnreadableError(line, problem)
+        raise UnreadableError(*place, problem)
     if _TWO_READINGS.fullmatch(text):
         problem = "can be read as two numbers; put it in quotation marks or write it otherwise"
-        raise UnreadableError(line, f"{text} {problem}")
+        raise UnreadableError(*place, f"{text} {problem}")
 
 
 def _short(text: str) -> str:
@@ -174,7 +149,9 @@ def _short(text: str) -> str:
     return repr(text[:_SHOWN_LENGTH_MAX])[1:-1]
 
 
-def _line_of(mark: Any) -> int:
-    """Return the line of a mark, counted from 1; 0 without a mark."""
-    line = getattr(mark, "line", None)
-    return 0 if line is None else int(line) + 1
+def _place_of(mark: Any, last: int) -> tuple[int, int]:
+    """Return line and column of a mark, counted from 1; both are 0 without a mark."""
+    if mark is None:
+        return 0, 0
+    # A mark after the last line is at the end of the text.
+    return (mark.line + 1, mark.column + 1) if mark.line < last else (last, 1)

@@ -10,17 +10,7 @@ from interlock.kernel.store.outputs import OutputPart, OutputSource, output_part
 from interlock.kernel.store.publications import PublicationLook, Publications
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.printed_output import ANSWER_MS, OutputState, PrintedOutput
-from interlock.workers.terminal.page import (
-    Cell,
-    LivePart,
-    LongText,
-    NamedCells,
-    Sentence,
-    Since,
-)
-from interlock.workers.terminal.screen import age
-
-LINES_MAX = 100  # that a page shows of the output, and of the errors
+from interlock.workers.text import age
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +123,3 @@ def look_at(
 def _found(source: OutputSource | None, look: PublicationLook | None) -> AgentOutput:
     fields = look.answer.fields if look and look.answer else None
     return AgentOutput(source, look, output_part(fields) if fields else None)
-
-
-def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LivePart:
-    """Look at the output of a record's agent, and return it as a part of a page."""
-    return shown_output(record_id, look_at(dispatch, {record_id: source})[record_id])
-
-
-def shown_output(record_id: str, found: AgentOutput) -> LivePart:
-    """Return the output of a record's agent as a part of a page."""
-    parts: list[Sentence | NamedCells | LongText] = []
-    if found.source is not None:
-        printed_ms, facts = found.printed_ms, dict[str, Cell]()
-        facts["computer"] = found.source.host
-        if printed_ms is not None:
-            facts["silent for"] = Since(printed_ms)
-        parts.append(NamedCells(facts))
-    if found.sentence:
-        parts.append(Sentence(found.sentence, "soft"))
-    if found.part is not None:
-        named = {"output": found.part.output, "errors": found.part.errors}
-        parts += [LongText(_last_lines(text), name) for name, text in named.items() if text]
-    return LivePart("output", record_id, found.stamp, parts)
-
-
-def _last_lines(text: bytes) -> str:
-    return "\n".join(text.decode("utf-8", "replace").splitlines()[-LINES_MAX:])

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
+from interlock.git.diff import Diff, FileDiff
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import Fields, Publication
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
-from interlock.workers.gateways.git.diff import Diff, FileDiff
 from interlock.workers.redaction import Redaction
 from interlock.workers.supervision.redaction import secrets_of
 

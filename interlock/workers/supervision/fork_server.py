@@ -1,23 +1,20 @@
 """The fork server: a process that has imported what supervisors need, and forks them on request.
 
 `python -m interlock.workers.supervision.fork_server NUMBER ROOM`. Requests come over the socket
-with the descriptor NUMBER; the server ends when the other end is closed. ROOM is only spaces: they
-make the command line so long that a fork can write that of its supervisor over it. The server has
-one thread, and opens neither store nor broker because its forks would share them.
+with the descriptor NUMBER; the server ends when the other end is closed. ROOM is only spaces. The
+server has one thread, and opens neither store nor broker because its forks would share them.
 """
 
 from __future__ import annotations
 
 import atexit
-import gc
 import json
 import os
 import socket
 import sys
-import threading
 from importlib import import_module
 
-from interlock.workers.processes.module_server import set_command_line
+from interlock.workers.processes.module_server import import_all, set_command_line
 
 # Modules that every supervisor imports at its start.
 PRELOADED = ("celery.fixups.django", "celery.worker.worker")
@@ -47,7 +44,9 @@ def serve(link: socket.socket) -> tuple[str, str] | None:
         if not request:
             return None
         try:
-            preload(json.loads(request)[0])
+            module, spec_file = json.loads(request)
+            if module not in sys.modules:  # before its first fork
+                import_all([module])
             if fork_orphan():
                 break
         except (ImportError, OSError) as refusal:
@@ -57,24 +56,7 @@ def serve(link: socket.socket) -> tuple[str, str] | None:
     link.close()
     os.dup2(descriptors[0], 2)
     os.close(descriptors[0])
-    module, spec_file = json.loads(request)
     return module, spec_file
-
-
-def preload(module: str) -> None:
-    """Import a supervisor's module before its first fork. Raises ImportError."""
-    if module in sys.modules:
-        return
-    # An import makes objects that stay, so collections during the imports would find nothing.
-    gc.disable()
-    try:
-        import_module(module)
-    finally:
-        gc.enable()
-    assert threading.active_count() == 1, "a fork copies only the thread that calls it"
-    # A garbage collection in a fork would write to the memory that all forks share.
-    gc.collect()
-    gc.freeze()
 
 
 def fork_orphan() -> bool:

@@ -12,7 +12,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,7 @@ from pydantic import TypeAdapter
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.task_events import this_worker
 from interlock.workers.files.private import write_private
-from interlock.workers.processes.module_server import COMMAND_LINE_ROOM
+from interlock.workers.processes.module_server import start_server
 
 LAUNCH_S_MAX = 60
 SPEC_FILE = "launch.json"
@@ -120,22 +119,8 @@ class ForkServerLink:
             self._end()
 
     def _start(self) -> socket.socket:
-        self._link, theirs = socket.socketpair()
-        with theirs, self._on_all_processors():
-            number = theirs.fileno()
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "interlock.workers.supervision.fork_server",
-                    str(number),
-                    " " * COMMAND_LINE_ROOM,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                pass_fds=(number,),
-            )
+        with self._on_all_processors():
+            self._process, self._link = start_server("interlock.workers.supervision.fork_server")
         return self._link
 
     @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-
+from interlock.git.diff import Diff
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import PublicationLook, Publications
 from interlock.workers.engine.dispatch import COMPARISONS_MAX, Dispatch
@@ -17,24 +15,15 @@ from interlock.workers.engine.record_diff import (
     NoDiffError,
     RecordDiff,
 )
-from interlock.workers.gateways.git.diff import Diff
 from interlock.workers.supervision.diff_publications import (
     DiffRedaction,
     diff_publication,
     published_diff,
 )
-from interlock.workers.terminal.page import (
-    LivePart,
-    NamedCells,
-    Sentence,
-    StillPart,
-    diff_parts,
-)
-from interlock.workers.terminal.screen import age
+from interlock.workers.text import age
 
 LIMITS = DiffLimits(bytes_max=200_000, within_s=10.0)
 BETWEEN_LENGTH_MAX = 200  # two ids of commits have 130 characters
-MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 _BUSY = (
     f"This process compares the files of {COMPARISONS_MAX} others now. Ask again in a moment, or "
     "load the page again."
@@ -115,28 +104,3 @@ def _answered(host: str, look: PublicationLook) -> RecordDiff:
             " a moment. If it does not appear by itself, load the page again."
         ) + (" Until then, this is what it answered before." if fields else "")
     return RecordDiff(state, detail, host, look.now_ms, compared_ms, found.files, found.unnamed)
-
-
-def shown_diff(
-    dispatch: Dispatch, record_id: str, found: RecordDiff, between: str = ""
-) -> LivePart:
-    """Return the difference of a record as a part of a page."""
-    query = {"between": between} if between else {}
-    is_here = found.host == dispatch.settings.host
-    parts = list(_parts(found, is_here=is_here))
-    is_followed = not (is_here or is_final(found))
-    return LivePart("diff", record_id, found.stamp, parts, query, is_followed=is_followed)
-
-
-def _parts(found: RecordDiff, *, is_here: bool) -> Iterator[StillPart]:
-    if not is_here:
-        at_ms = found.compared_ms
-        # The page is not renewed after the answer, so how long ago it was would soon be wrong.
-        at = "" if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).strftime(MOMENT)
-        yield NamedCells({"computer": found.host, "compared": at})
-    if found.state is DiffState.NONE and is_here:
-        yield Sentence(f"It cannot be shown: {found.detail}", "soft")
-    elif found.detail:
-        yield Sentence(found.detail, "soft")
-    if found.files or found.state is DiffState.KNOWN:
-        yield from diff_parts(Diff(found.files, found.unnamed))

@@ -168,7 +168,7 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True)
 class MailSent:
-    """Mail to another agent, given by its name."""
+    """Mail to another agent, given by its name. With an `id` it is sent once, however repeated."""
 
     to: str
     text: str
@@ -176,6 +176,7 @@ class MailSent:
     urgent: bool = False
     thread: str = ""
     reply_to: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

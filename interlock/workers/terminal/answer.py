@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -33,6 +33,9 @@ from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.tracing import traced_command
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
+from interlock.workers.terminal.page import Page
+from interlock.workers.terminal.page_parts import record_answer, record_state
+from interlock.workers.terminal.printed_page import PagePrinter
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
 from interlock.workers.up_file import local_settings, settings_here
 
@@ -52,6 +55,10 @@ Tagged = Annotated[
 ]
 Row = TypeVar("Row")
 EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
+
+
+HELP_PANELS = "help_panels"  # the attribute of a command with the heading of each option
+C = TypeVar("C", bound=Callable[..., None])
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -85,6 +92,17 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def grouped(panels: Mapping[str, str]) -> Callable[[C], C]:
+    """Let the help of a command show its options below headings, each with the names of some."""
+
+    def mark(command: C) -> C:
+        of_option = {name: panel for panel, names in panels.items() for name in names.split()}
+        setattr(command, HELP_PANELS, of_option)
+        return command
+
+    return mark
+
+
 def command_name() -> str:
     """Return the command that runs, as in `interlock task cancel`, however it was started."""
     context = get_current_context()
@@ -108,22 +126,31 @@ def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
-    """Print a value for a program or for a person."""
+def answer(
+    value: Any, *, as_json: bool, show: Callable[[Any], Page], now_ms: int | None = None
+) -> None:
+    """Print a value for a program, or for a person: as the page that `show` makes of it.
+
+    Its times are told from `now_ms` on, and without it by their dates.
+    """
     if as_json:
         typer.echo(visible_json(value))
     else:
-        show(visible_data(value))
+        PagePrinter(now_ms).print(show(visible_data(value)))
 
 
-def listed(rows: Sequence[Row], limit: int, order: str) -> list[Row]:
+def listed(
+    rows: Sequence[Row], limit: int, order: str, *, total: Callable[[], str] | None = None
+) -> list[Row]:
     """Return the first rows of a list, and say on stderr if that leaves some out.
 
-    `rows` has one more than `limit` where there are more; `order` says which come first.
+    `rows` has one more than `limit` where there are more; `order` says which come first, and
+    `total` how many there are, where that is known.
     """
     if len(rows) > limit:
-        left_out = f"only {limit:,} are listed, {order}, and there are more: --limit lists more"
-        typer.echo(left_out, err=True)
+        how_many = f"{limit:,} of {total()}" if total else f"only {limit:,}"
+        more = "" if total else ", and there are more"
+        typer.echo(f"{how_many} are listed, {order}{more}: --limit lists more", err=True)
     return list(rows[:limit])
 
 
@@ -135,7 +162,7 @@ def echo_output(text: str, *, err: bool = False) -> None:
 def answer_record(record: Record, *, as_json: bool, outlook: str = "") -> None:
     """Print the id of a record and its state, and what follows by itself."""
     value = {"id": record.id, "state": record.state} | ({"outlook": outlook} if outlook else {})
-    answer(value, as_json=as_json, show=screen.record_state)
+    answer(value, as_json=as_json, show=partial(record_state, record=record))
 
 
 def caller(actor: str = "person") -> Client | HttpClient:
@@ -168,7 +195,8 @@ def client(actor: str = "person") -> Client:
 
 def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
     """Print what a pause, resume or retry came to. Exit with code 1 if it had nothing to act on."""
-    answer({"id": record_id, "answer": status}, as_json=as_json, show=screen.record_answer)
+    said = "nothing changed: it is so already" if status == "already" and not as_json else status
+    answer({"id": record_id, "answer": said}, as_json=as_json, show=record_answer)
     if status in ("ended", "nothing"):
         raise typer.Exit(1)
 

@@ -1,55 +1,90 @@
-"""Prints cards: each question, what it is about, and the commands that answer it."""
+"""Cards as commands show them: each question, what it is about, the commands that answer it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.padding import Padding
-from rich.text import Text
+from interlock.kernel.scales import Level
+from interlock.workers.terminal.page import (
+    CopyableText,
+    Line,
+    Part,
+    Quote,
+    RecordLink,
+    Sentence,
+)
+from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.screen import out, short, state_text
+from interlock.workers.text import moment
 
-from interlock.workers.terminal.screen import command_line, out, short, state_text
-
-GAP = "  "
-QUESTION_INDENT = 4
-TITLE_LENGTH_MIN = 20
 CONSENT = "consent"
+UNDO: Mapping[Level, str] = {
+    Level.HIGH: "It cannot be undone.",
+    Level.MEDIUM: "It is hard to undo.",
+    Level.LOW: "",
+}
+GAP = "  "
+# How sure the model was, as a person says it: each word from this confidence on.
+SURE = ((0.9, "sure"), (0.7, "fairly sure"), (0.5, "unsure"), (0.0, "only guessing"))
+DOUBTS = ("unsure", "only guessing")
+TITLE_LENGTH_MIN = 20
 
 
 def cards(
     found: Sequence[Mapping[str, Any]], *, otherwise: str = "nobody is asked anything"
-) -> None:
-    """Print cards, or what is said if there are none. Their texts are visible already."""
+) -> Iterator[Part]:
+    """Yield the parts of cards, or what is said if there are none."""
     if not found:
-        out.print(otherwise, style="dim")
+        yield Sentence(otherwise, "soft")
     for card in found:
-        record_id, state = card["record_id"], card["state"]
-        room = max(out.width - len(record_id) - len(state) - 2 * len(GAP), TITLE_LENGTH_MIN)
+        record_id = card["record_id"]
+        state = state_name(card["machine"], card["state"], asks=True)
+        # Cut to the width, so that no part of it begins a row, as a command of ours does.
+        taken = len(record_id) + len(GAP) + len(state_text(state.words, state.meaning)) + len(GAP)
+        room = max(out.width - taken, TITLE_LENGTH_MIN)
         # A record without a title has its id as the title of its card.
         title = "" if card["title"] == record_id else GAP + short(card["title"], room)
-        out.print(Text.assemble((record_id, "bold"), title, GAP, state_text(state)))
-        # A long question is folded with its indent, so that no part of it looks like a command.
-        question = Padding(Text(card["question"]), (0, 0, 0, QUESTION_INDENT), expand=False)
-        out.print(question, highlight=False)
-        action = card["proposed"].get("payload") or {}
-        if card["kind"] == CONSENT and "irreversibility" in action:
-            out.print(Text(f"  irreversibility: {action['irreversibility']}", "dim"))
-        if card["tags"]:
-            out.print(Text(f"  tags: {', '.join(card['tags'])}", "dim"))
-        if card["deciders"]:
-            out.print(Text(f"  only these may answer: {', '.join(card['deciders'])}", "dim"))
-        if claim := card["claim"]:
-            out.print(Text(f"  {claim['holder']} is on it", "dim"))
-        if escalation := card["escalation"]:
-            at = _minute(escalation["due_ms"])
-            out.print(Text(f"  from {at} on it is escalated to {escalation['to']}", "dim"))
-        if deadline := card["deadline"]:
-            target = f"{deadline['trigger']} -> {deadline['target']}"
-            out.print(Text(f"  answer it by {_minute(deadline['due_ms'])}, then {target}", "dim"))
-        for line in filter(None, (card["inspect"], *(c["command"] for c in card["affordances"]))):
-            command_line(line)
+        yield Line((RecordLink(record_id), title, GAP, state))
+        yield Quote(card["question"])
+        for said in _about(card):
+            yield Sentence(f"  {said}", "soft")
+        if card["inspect"]:
+            yield Sentence(CopyableText(card["inspect"]))
+        for offer in (*card.get("suggestions", ()), *card["affordances"]):
+            yield Sentence(f"  {offer['says']}", "soft")
+            yield Sentence(CopyableText(offer["command"]))
 
 
-def _minute(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M} UTC"
+def sure_words(confidence: object) -> str:
+    """Return how sure the model was of what it proposed; '' where nobody knows, or no model was."""
+    if not isinstance(confidence, (int, float)) or not 0 <= confidence < 1:
+        return ""
+    return next(word for least, word in SURE if confidence >= least)
+
+
+def doubt_words(confidence: object) -> str:
+    """Return that the model was not sure of what it proposed, where that is so; else ''."""
+    sure = sure_words(confidence)
+    return f"the model is {sure}" if sure in DOUBTS else ""
+
+
+def _about(card: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what has to be known of a card beside its question."""
+    action = card["proposed"].get("payload") or {}
+    level = Level(action["irreversibility"]) if "irreversibility" in action else Level.LOW
+    if card["kind"] == CONSENT and UNDO[level]:
+        yield UNDO[level]
+    if doubt := doubt_words(card["proposed"].get("confidence")):
+        yield doubt
+    if card["tags"]:
+        yield f"tags: {', '.join(card['tags'])}"
+    if card["deciders"]:
+        yield f"only these may answer: {', '.join(card['deciders'])}"
+    if claim := card["claim"]:
+        yield f"{claim['holder']} is on it"
+    if escalation := card["escalation"]:
+        yield f"from {moment(escalation['due_ms'])} on it is escalated to {escalation['to']}"
+    if deadline := card["deadline"]:
+        target = f"{deadline['trigger']} -> {deadline['target']}"
+        yield f"answer it by {moment(deadline['due_ms'])}, then {target}"

@@ -1,21 +1,25 @@
-"""What a page of the console shows of one system, as plain data; the console draws and escapes it.
+"""The parts of which pages consist, as plain data: what people see in a terminal and in a browser.
 
-A system's own module has a `SystemPage`, which its `page` in the registry names. Only the process
-that serves the console imports it.
+`printed_page.py` prints them in a terminal, and the console has templates for them; both make text
+from outside visible or escape it. The `page.py` of a system makes its parts, and has a
+`SystemPage`, which `page` in the registry names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from interlock.kernel.event import Event, Note
+from interlock.kernel.meaning import Meaning
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.gateways.git.diff import Diff
 
 Query = Mapping[str, str]  # the view of a page that is asked for, or the fields of a form
-Tone = Literal["", "bad", "ask", "soft"]  # failed; a person has to act; of little weight
+# Failed; a person has to act; of little weight; what a line is about; as wished, which has a colour
+# in a terminal only.
+Tone = Literal["", "bad", "ask", "soft", "strong", "good"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,23 @@ class ViewLink:
 
 @dataclass(frozen=True, slots=True)
 class StateName:
-    """The name of a state."""
+    """What people call a state, in the colour and shape of what it means, as far as that is known.
+
+    `state_name` makes it of the state of a machine.
+    """
 
     kind: ClassVar[str] = "state"
-    name: str
+    words: str
+    meaning: Meaning | None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """A text that needs to be looked at, or that does not."""
+
+    kind: ClassVar[str] = "marked"
+    text: str
+    tone: Tone
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +88,17 @@ class CopyableText:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button that does one of the page's acts."""
+    """A button that does one of the page's acts; `command` does the same in a terminal."""
 
     kind: ClassVar[str] = "button"
     act: str
     text: str
     fields: Query
+    command: str = ""
 
 
-Cell = str | int | RecordLink | ViewLink | StateName | Since | Until | CopyableText | Button
+Link = RecordLink | ViewLink
+Cell = str | int | Link | StateName | MarkedText | Since | Until | CopyableText | Button
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +107,23 @@ class Sentence:
 
     kind: ClassVar[str] = "sentence"
     text: Cell
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Texts, states and links one after the other, with no blank between them."""
+
+    kind: ClassVar[str] = "line"
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What others wrote, or a reason, with an indent of its own: no line of it looks like ours."""
+
+    kind: ClassVar[str] = "quote"
+    text: str
     tone: Tone = ""
 
 
@@ -111,12 +147,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A text of several lines in a fixed-width face. In a diff, what was added or removed shows."""
+    """A text of several lines in a fixed-width face.
+
+    With a `path` it is the diff of this file, in which what was added or removed shows.
+    """
 
     kind: ClassVar[str] = "text"
     text: str
     name: str = ""
-    is_diff: bool = False
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +180,7 @@ class StripStep:
     """One step of a strip: its record, its state, and what it took, as lines of text."""
 
     name: str
-    state: str
+    state: StateName
     lines: Sequence[str] = ()
     record: str = ""
     tone: Tone = ""
@@ -185,7 +224,9 @@ class ActForm:
     hidden: Query = field(default_factory=dict)
 
 
-StillPart = Sentence | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
+StillPart = (
+    Sentence | Line | Quote | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +252,20 @@ Part = StillPart | LivePart
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page with a heading. Where it is live, what it shows is renewed by itself."""
+    """A part of a page with a heading. Where it is live, what it shows is renewed by itself.
+
+    The page of a card has one that comes `first` above the question, and a `wide` one below it. On
+    the page of a record, one that is for reference comes after what has happened.
+    """
 
     title: str
     parts: Sequence[Part]
     is_live: bool = True
+    place: Literal["", "first", "wide"] = ""
+    is_reference: bool = False
+
+
+Page = Iterable[Part | Section]  # as a command prints it
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +293,28 @@ class PageAct:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldLine:
+    """What a line of a log says to people: a sentence, and below it words and values.
+
+    A line whose text is '' only says how the work was carried out, and is folded.
+    """
+
+    text: str
+    parts: Sequence[StillPart] = ()
+
+
+Teller = Callable[[Sequence[Event | Note]], Mapping[str, ToldLine]]
+
+
+@dataclass(frozen=True, slots=True)
 class SystemPage:
     """The page of a system in the console: what it shows, to whom, and what people can do there.
 
     Only those who may see the records of all these `machines` see it and use its acts. `view`
     returns its sections; the query is empty at first, and else that of a `ViewLink`. `panels` give,
-    for a machine, the sections that the page of each of its records shows in addition.
+    for a machine, the sections that the page of each of its records shows in addition. `tellers`
+    give, for a machine, what tells the lines of a log, the oldest first, by their positions: lines
+    that a teller leaves out are told as those of any machine.
     """
 
     title: str
@@ -258,15 +324,5 @@ class SystemPage:
     panels: Mapping[str, Callable[[Client, Record], Sequence[Section]]] = field(
         default_factory=dict
     )
+    tellers: Mapping[str, Teller] = field(default_factory=dict)
     acts: Mapping[str, PageAct] = field(default_factory=dict)
-
-
-def diff_parts(found: Diff) -> Iterator[StillPart]:
-    """Yield a difference file by file, each with what is missing of it."""
-    if not found.files:
-        yield Sentence("Nothing is changed.")
-    for file in found.files:
-        missing = f" ({file.missing})" if file.missing else ""
-        yield LongText(file.text, f"{file.kind} {file.path}{missing}", is_diff=True)
-    if found.unnamed:
-        yield Sentence(f"{found.unnamed} more files are changed.")

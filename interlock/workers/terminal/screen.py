@@ -10,16 +10,18 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from interlock.kernel.meaning import Meaning
+from interlock.kernel.shortened import ELLIPSIS, fits, kept_ends, shortened
 from interlock.workers.text import visible, visible_line
 
 
@@ -63,10 +65,32 @@ def _without_trailing_blanks(line: Sequence[Segment]) -> list[Segment]:
     return [*kept[:-1], Segment(kept[-1].text.rstrip(" "), kept[-1].style)] if kept else []
 
 
+class ShortenedCell:
+    """The text of a cell; in a column that does not fold it, it is shortened to the column."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield the text, or as much of its ends as fits."""
+        text, width = self._text, options.max_width
+        if not options.no_wrap or fits(text.plain, width):
+            yield text
+            return
+        head, tail = kept_ends(text.plain, width)
+        yield Text.assemble(text[:head], ELLIPSIS, text[len(text) - tail :])
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Return the width that the text has, and the least that it can have."""
+        return Measurement.get(console, options, self._text)
+
+
 def _one_line_cell(cell: RenderableType | None) -> RenderableType | None:
     if isinstance(cell, str):
-        return Text(visible_line(cell))
-    return Text("\\n").join(cell.split("\n")) if isinstance(cell, Text) else cell
+        return ShortenedCell(Text(visible_line(cell)))
+    if isinstance(cell, Text):
+        return ShortenedCell(Text("\\n").join(cell.split("\n")))
+    return cell
 
 
 # The width where the output is no terminal, so that nothing is cut or folded at 80 columns.
@@ -76,29 +100,14 @@ err = Screen(stderr=True)
 
 LINE_LENGTH_MAX = 100
 REASON_LENGTH_MAX = 160
-COLOURS = {
-    "done": "green",
-    "done_cleanup_successful": "green",
-    "dismissed": "bright_black",
-    "handed_off": "cyan",
-    "monitoring": "blue",
-    "executing": "magenta",
-    "closed": "green",
-    "failed": "red",
-    "in_progress": "magenta",
-    "blocked": "yellow",
-    "pending_approval": "yellow",
-    "planned": "yellow",
-    "success": "green",
-    "canceled": "bright_black",
-    "running": "magenta",
-    "reviewing": "magenta",
-    "review_required": "cyan",
-    "approval_required": "yellow",
-    "intervention_required": "yellow",
-    "suspended": "yellow",
-    "paused": "yellow",
-    "draft": "bright_black",
+# The shape before a state, which the stylesheet of the console has too, and its colour.
+LOOKS: Mapping[Meaning, tuple[str, str]] = {
+    Meaning.ASKS: ("◆", "yellow"),
+    Meaning.WORKS: ("▶", "cyan"),
+    Meaning.WAITS: ("○", ""),
+    Meaning.FAILED: ("✗", "red"),
+    Meaning.DONE: ("✓", "green"),
+    Meaning.ENDED: ("■", "dim"),
 }
 
 
@@ -113,11 +122,10 @@ def notice(sentence: str) -> None:
     err.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
-def state_text(state: str) -> Text:
-    """Return a state in its colour: green for a good end, yellow where a person is asked."""
-    asks = state.startswith("awaiting_") and state != "awaiting_inference"
-    asks = asks or state == "done_cleanup_unsuccessful"
-    return Text(state, style="yellow" if asks else COLOURS.get(state, "white"))
+def state_text(words: str, meaning: Meaning | None) -> Text:
+    """Return what people call a state, in the shape and colour of what it means."""
+    shape, colour = LOOKS[meaning] if meaning else ("", "")
+    return Text(f"{shape} {words}".strip(), style=colour)
 
 
 def grid(*columns: str, title: str = "") -> Grid:
@@ -138,17 +146,6 @@ def grid(*columns: str, title: str = "") -> Grid:
     return table
 
 
-def submissions(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print what became of each submission."""
-    table = grid("id", "answer")
-    for row in rows:
-        status = "refused" if row["error"] else "known already" if row["replayed"] else "accepted"
-        table.add_row(row["id"] or "-", Text(status, style="red" if row["error"] else "green"))
-    out.print(table)
-    for row in (refused for refused in rows if refused["error"]):
-        error(f"{row['id']}: {row['error']}" if row["id"] else row["error"])
-
-
 def command_line(text: str) -> None:
     """Print a command line. It is not folded, so that it works when it is pasted into a shell."""
     out.print(Text(f"  {text}", style="dim"), soft_wrap=True)
@@ -157,18 +154,6 @@ def command_line(text: str) -> None:
 def program() -> str:
     """Return how a shell of any folder starts this command line."""
     return shlex.quote(str(Path(sys.executable).with_name("interlock")))
-
-
-def record_state(value: Mapping[str, Any]) -> None:
-    """Print the state of a record, and what follows by itself."""
-    out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
-    if value.get("outlook"):
-        out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
-
-
-def record_answer(value: Mapping[str, Any]) -> None:
-    """Print a record's id and the answer to a command on it."""
-    out.print(Text.assemble((value["id"], "bold"), f": {value['answer']}"))
 
 
 def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
@@ -180,12 +165,7 @@ def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
             if part not in (None, "", {}, [])
         )
     text = " ".join(str(value).split())
-    return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
-
-
-def one_line(value: Any) -> Text:
-    """Return a value that a user or an agent wrote as one line, in which brackets are no markup."""
-    return Text(short(value))
+    return shortened(text, length_max)
 
 
 def counted(number: int, noun: str) -> str:
@@ -196,23 +176,3 @@ def counted(number: int, noun: str) -> str:
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return how many there are in each state."""
     return "  ".join(f"{state} {number}" for state, number in counts.items())
-
-
-def clock(at_ms: int) -> str:
-    """Return a time of day with milliseconds, UTC."""
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M:%S.%f")[:-3]
-
-
-def age(ms: int) -> str:
-    """Return a duration in its largest unit."""
-    seconds = max(ms, 0) // 1_000
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
-
-
-def fields(value: Any) -> None:
-    """Print each field of a value on a line."""
-    for name, field in value.items():
-        out.print(Text.assemble((f"{name}: ", "dim"), short(field, LINE_LENGTH_MAX)))

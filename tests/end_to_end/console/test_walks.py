@@ -18,23 +18,25 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.shown_stage import shown_state
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
+from scripts.screenshots import IMAGES, PICTURES, draw
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
-from tests.end_to_end.console.screenshots import IMAGES, PICTURES, draw
 from tests.end_to_end.deployment import Deployment, thread
+from tests.systems.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.systems.tasks.claims import claimed
+from tests.systems.tasks.test_failed import given_up
+from tests.systems.threads.threads import bring, client_of, consent
 from tests.waiting import until
 from tests.workers.access.tokens import new_session, new_token
 from tests.workers.api.serving import served
 from tests.workers.console.sample_pages import sample_pages
-from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed
-from tests.workers.tasks.test_failed import given_up
-from tests.workers.threads.threads import bring, client_of
 
 # The wall is not as high as it is: to paint all of it takes much processor time.
 PHONE, WALL = ViewportSize(width=360, height=740), ViewportSize(width=3840, height=200)
@@ -103,6 +105,9 @@ PAGES = (
     "/systems",
     "/systems/threads",
     "/systems/tasks",
+    "/systems/jobs",
+    "/systems/loops",
+    "/systems/runs",
     "/acts",
     "/tokens",
     "/bulk?q=paper&verb=pause",
@@ -181,9 +186,10 @@ def test_a_card_is_answered_in_three_clicks_from_the_start_page_and_a_worker_act
     page = open_page(chromium, interlock, deployed, java_script_enabled=scripts)
 
     page.get_by_role("link", name=re.compile("records? waits? for a person")).click()
-    page.get_by_role("link", name="Buy paper").click()
-    page.get_by_role("button", name="Approve").click()
+    page.locator(".cards li", has_text="Buy paper").locator("a.asks").click()
+    page.get_by_role("button", name="Yes, do it").click()
 
+    page.locator(".told a").click()
     if not scripts:
         joint_deployment.ends(paper)
         page.reload()
@@ -204,7 +210,7 @@ def test_why_a_record_does_not_go_on_is_found_in_three_clicks_from_the_start_pag
     page.locator("#thread a", has_text="awaiting redirect").first.click()
     page.get_by_role("link", name="Buy ink").click()
 
-    expect(page.locator("#now .lead")).to_contain_text("awaiting redirect")
+    expect(page.locator("#now .lead")).to_contain_text("waiting to be told what now")
     expect(page.locator("#now .ask-box")).to_contain_text("the shop is closed")
 
 
@@ -212,7 +218,7 @@ def test_what_a_worker_does_is_sent_to_the_page_and_seen_without_a_click(
     chromium: Browser, joint_deployment: Deployment, deployed: str
 ) -> None:
     interlock, paper = joint_deployment.client, f"{joint_deployment.scope}-paper"
-    payload = thread(title="Buy paper", policy="hands_off")
+    payload = thread(title="Buy paper", policy="ask_every_step")
     interlock.submit(payload, machine="thread", id=paper)
     opened = joint_deployment.reaches(paper, GATES[0])
     page = open_page(chromium, interlock, deployed)
@@ -226,7 +232,7 @@ def test_what_a_worker_does_is_sent_to_the_page_and_seen_without_a_click(
     page.evaluate(NOTE_WHAT_APPEARS)
 
     for gate in GATES:
-        words = gate.replace("_", " ")
+        words = shown_state(MACHINES["thread"], gate).words
         expect(page.locator("#now .lead")).to_contain_text(words)
         expect(page.locator("details#not-here")).to_have_attribute("open", "")
         expect(page.get_by_label("Reason, for the log")).to_have_value("half a sentence")
@@ -310,43 +316,84 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, "/inbox", viewport=PHONE, has_touch=True)
 
-    page.get_by_role("link", name="Buy paper").tap()
-    page.get_by_text("Reject …").tap()
+    page.locator(".cards a.asks").tap()
+    page.get_by_text("Say why").tap()
     page.get_by_label("reason").fill("too dear")
     for touched in page.locator("main button:visible, main summary:visible").all():
         box = touched.bounding_box()
         assert box is not None
         assert box["height"] >= THUMB_PX, touched.inner_text()
-    page.get_by_role("button", name="Reject").tap()
+    page.get_by_role("button", name="No, drop it").tap()
 
-    expect(page.locator("#now")).to_contain_text("dismissed")
+    expect(page.locator("p.told")).to_contain_text("dismissed")
     last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
     assert last.payload["reason"] == "too dear"
 
 
-def test_a_key_asks_once_and_names_what_it_would_do(
+def test_a_key_does_what_its_click_does_and_what_cannot_be_undone_asks_once_more(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
-    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    for name in ("paper", "pen", "ink"):
+        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
+    consent(interlock, "rm", parameters={"text": "rm -rf build"}, irreversibility="high")
     page = open_page(chromium, interlock, address, "/inbox")
 
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
+    ready(page)
+    page.keyboard.press("a")
+    expect(page.locator("p.told")).to_contain_text("Buy paper is being worked on")
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    page.wait_for_url("**/inbox/pen")
+    page.keyboard.press("a")  # as a double press would: the card has just been opened
+    assert interlock.show("pen").state == "awaiting_confirmation"
+    ready(page)
     page.keyboard.press("c")
     expect(page.locator(".claim")).to_contain_text("You are on it")
     # The claim loads the page anew, which hears keys only once its scripts have run.
     page.wait_for_load_state()
-    page.keyboard.press("a")
-    expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?")
-    assert interlock.show("paper").state == "awaiting_confirmation"
-    page.keyboard.press("Escape")
-    page.keyboard.press("r")
-    page.keyboard.type("too dear")
+    page.get_by_text("Say why").click()
+    page.get_by_label("reason").fill("too dear")
+    ready(page)
     page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/inbox/ink?*")
+    page.keyboard.press("e")
+    expect(page.get_by_role("textbox", name="text")).to_be_focused()
+    expect(page.get_by_role("button", name="Yes, do it")).to_be_hidden()
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("j")
+    page.wait_for_url("**/inbox/rm*")
+    page.keyboard.press("j")
+    expect(page.locator(".hint-of-key")).to_have_text("This is the last card.")
+    ready(page)
+    page.keyboard.press("a")
+    expect(page.locator("main")).to_contain_text("This cannot be undone: jot(text='rm -rf build')")
+    assert interlock.show("rm").state == "awaiting_confirmation"
+    page.keyboard.press("Enter")  # of what is in sight, the first is to leave it
+    page.wait_for_url("**/inbox/rm")
+    page.get_by_role("button", name="Yes, do it …").click()
+    page.get_by_role("button", name="Yes, do it").click()
+    expect(page.locator("p.told")).to_be_visible()
 
-    expect(page.locator("#now")).to_contain_text("dismissed")
+    states = {name: interlock.show(name).state for name in ("paper", "pen", "ink", "rm")}
+    assert states == {
+        "paper": "executing",
+        "pen": "dismissed",
+        "ink": "awaiting_confirmation",
+        "rm": "executing",
+    }
+
+
+def ready(page: Page) -> None:
+    """Wait until a page takes answers: it does not in the moment after it was opened."""
+    page.wait_for_load_state()
+    page.wait_for_function(
+        "() => getComputedStyle(document.querySelector('.card form button, .quick button'))"
+        ".pointerEvents !== 'none'"
+    )
 
 
 def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
@@ -354,13 +401,13 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     ann, bob = (open_page(chromium, interlock, address, "/inbox/paper") for _ in range(2))
-    bob.get_by_text("Reject …").click()
+    bob.get_by_text("Say why").click()
     bob.get_by_label("reason").fill("too dear")
 
-    ann.get_by_role("button", name="Approve").click()
+    ann.get_by_role("button", name="Yes, do it").click()
     until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")
     expect(bob.locator("#news")).to_contain_text("execute")
-    bob.get_by_role("button", name="Reject").click()
+    bob.get_by_role("button", name="No, drop it").click()
 
     expect(bob.get_by_role("alert")).to_contain_text("somebody answered it")
     expect(bob.locator("main")).to_contain_text("too dear")
@@ -383,7 +430,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     for name in ("one", "two"):
         page.get_by_label(f"Answer with others: Buy {name}").check()
     page.locator("select[name=choice]").select_option("approve")
-    page.get_by_role("button", name="Look at them").click()
+    page.get_by_role("button", name="Show what it would do").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve these 2?")
     page.get_by_role("button", name="Approve what is ticked").click()
 
@@ -401,7 +448,9 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     page.get_by_label("State", exact=True).uncheck()
     page.get_by_role("button", name="Search", exact=True).click()
     heads = page.get_by_role("columnheader")
-    expect(heads).to_have_text(["Record", "Machine", "Id", "In state for", "Version"])
+    expect(heads).to_have_text(
+        ["Record", "Machine", "Id", "Who", "Created (UTC)", "Took", "Version"]
+    )
     page.goto("/fleet")
     page.get_by_role("slider").fill("7")
     page.get_by_role("button", name="Compare").click()
@@ -410,7 +459,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     failed = given_up(interlock, "two")
     page.goto("/systems/tasks")
     page.get_by_role("button", name="Replay").click()
-    expect(page.locator("#now")).to_contain_text("It is open")
+    expect(page.locator("#now")).to_contain_text("It is waiting for an agent")
     assert interlock.show(failed).state == "open"
 
     agent = {"repo": "/r", "command": "true", "host": "other-host", "next": "on_mail"}

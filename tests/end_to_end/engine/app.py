@@ -16,14 +16,16 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import interlock.workers.systems
+from interlock.kernel.lifecycle import Lifecycle
 from interlock.kernel.store.leases import Lease, Leases
-from interlock.workers.engine.claims import Granted
-from interlock.workers.engine.continuing import Continuing
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.systems import NAMES
+from interlock.workers.engine.continuing import Continuing, Granted
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.supervision.launch import ForkServerLink
@@ -99,7 +101,7 @@ def after_settle(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
     reach("after_settle", lease.record.id, lease.name)
 
 
-def after_create(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
+def after_create(_: Lifecycle, __: Any, machine: str, new_id: str, *___: Any) -> None:
     del machine
     reach("between_children", new_id.partition("/")[0], "spawn")
 
@@ -127,6 +129,7 @@ if os.environ.get("DEPLOYMENT_BROKER") == "bad":
 
 if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers these handlers.
+    add_systems(NAMES, Path())
     found = {
         task: do_nothing if task.partition(".")[2] == without else handler
         for task, handler in handlers().items()
@@ -140,7 +143,7 @@ around(Leases, "claim", before_claim, after_claim)
 around(Continuing, "take", before_taking, after_taking)
 around(Leases, "settle", before_settle, after_settle)
 around(EffectWork, "fire", before_fire, after_fire)
-around(Dispatch, "create", do_nothing, after_create)
+around(Lifecycle, "create", do_nothing, after_create)
 
 # Imported last, because importing it makes the app of this process.
 from interlock.workers.main import app  # noqa: E402

@@ -21,19 +21,22 @@ import socket
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 
 from celery.utils.imports import load_extension_class_names
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Shape
+from interlock.kernel.record import PRIORITY_DEFAULT
 from interlock.kernel.store.scripts import sha_of
+from interlock.systems import NAMES
+from interlock.systems.jobs import command_run
 from interlock.workers.config import read_settings
-from interlock.workers.engine import heartbeat
+from interlock.workers.engine import heartbeat, own_systems
 from interlock.workers.engine.celery_app import effect_queues, make_app, queue_of
 from interlock.workers.engine.messages import MessageTemplates
-from interlock.workers.jobs import command_run
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.processes.module_server import begin_fork, run
-from interlock.workers.specs.values import PRIORITY_DEFAULT
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServerLink
 from interlock.workers.systems import handlers, openers, sweeps
@@ -69,13 +72,13 @@ MODULES = (
     "interlock.workers.engine.redis_transport",
     "interlock.workers.engine.resources",
     "interlock.workers.engine.runner",
-    "interlock.workers.loops.supervisor",
+    "interlock.systems.loops.supervisor",
     "interlock.workers.ops.process_metrics",
-    "interlock.workers.runs.supervisor",
+    "interlock.systems.runs.supervisor",
     "interlock.workers.supervision.publishing",
-    "interlock.workers.tasks.supervisor",
-    "interlock.workers.threads.inference.embedded",
-    "interlock.workers.threads.inference.provider",
+    "interlock.systems.tasks.supervisor",
+    "interlock.systems.threads.inference.embedded",
+    "interlock.systems.threads.inference.provider",
     "tests.end_to_end.threads.capabilities",
     *fork_server.PRELOADED,
 )
@@ -97,11 +100,12 @@ def main(listener: socket.socket, parent: int) -> None:
     """Fork until the process with the id `parent`, which started this one, ends."""
     end_with(parent)
     heartbeat.PERIOD_S_MAX = RENEWAL_S_MAX
-    command_run.GRACE_S = JOB_GRACE_S
+    command_run.COMMAND_END_S = JOB_GRACE_S
     for limited, name, limit in EVERYWHERE:
         setattr(limited, name, limit)
     for module in MODULES:
         importlib.import_module(module)
+    add_systems(NAMES, Path())
     for load in (handlers, openers, sweeps):
         load()
     read_and_build()
@@ -111,6 +115,9 @@ def main(listener: socket.socket, parent: int) -> None:
     load_extension_class_names("celery.result_backends")
     load_extension_class_names("celery.beat_schedulers")
     render_templates()
+    # Each child adds the systems that its own settings name.
+    own_systems._ADDED.clear()
+    MACHINES.entries.clear()
     # A worker collects garbage once it is ready: without this it would copy the shared memory.
     gc.freeze()
     # No process waits for the children, so the kernel reaps them.

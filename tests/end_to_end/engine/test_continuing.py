@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
-from interlock.workers.engine import own_systems
 from interlock.workers.engine.continuing import EFFECTS_MAX
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.journeys import Journey, journey
+from tests.known_systems import know_only_ours
 
 # What a task is told of the process that sent its message.
 OF_A_SENDER = ("origin", "properties", "reply_to")
@@ -22,8 +21,7 @@ VARIABLES = {"INTERLOCK_SYSTEMS": "tests.end_to_end.engine.journeys"}
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the workflow after each test: the client of a test adds it to this process."""
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_only_ours(monkeypatch)
 
 
 def lines(deployment: Deployment, *whats: str) -> list[dict[str, Any]]:

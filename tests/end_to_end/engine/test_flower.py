@@ -18,10 +18,10 @@ from playwright.sync_api import HttpCredentials, expect
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import EffectMessage
+from interlock.systems.runs.client import Runs
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import free_port
-from interlock.workers.runs.client import Runs
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread

@@ -1,4 +1,4 @@
-"""The programs on the pages for producers run as printed, and every link of a page is valid."""
+"""The programs on the pages for producers run as printed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,6 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment
 
 README, PRODUCERS = ROOT / "README.md", ROOT / "docs" / "producers.md"
-PAGES = sorted(
-    path
-    for pattern in (
-        "*.md",
-        "docs/*.md",
-        "deploy/*.md",
-        "interlock/kernel/*.md",
-        "examples/**/README.md",
-    )
-    for path in ROOT.glob(pattern)
-)
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
-FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def programs(page: Path) -> list[str]:
@@ -132,22 +119,5 @@ def run_program(lines: list[str], *, cwd: str, environment: dict[str, str]) -> s
     return done.stdout
 
 
-def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as a forge makes them."""
-    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
-    for name, anchor in LINK.findall(FENCED.sub("", page.read_text())):
-        target = page.parent / name if name else page
-
-        assert target.exists(), f"the link to {name} leads to nothing"
-        assert not anchor or anchor in anchors(target), f"{name} has no heading for #{anchor}"
-
-
-def test_the_readme_leads_to_every_page() -> None:
-    linked = {(ROOT / name).resolve() for name, _ in LINK.findall(README.read_text()) if name}
-
-    assert set(PAGES) - {README} <= linked
+def test_the_readme_has_at_most_120_lines() -> None:
+    assert len(README.read_text().splitlines()) <= 120

@@ -14,12 +14,15 @@ import pytest
 from celery import Celery
 
 from interlock.kernel.errors import StoreError, StoreFullError
+from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.format import FORMAT
 from interlock.workers.engine.celery_app import INTAKE_QUEUE
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, Process, thread
 from tests.servers import EACH_WRITE_ON_DISK, refusing
+from tests.waiting import until
 
 # As in a deployment: events go over the store too.
 VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
@@ -158,3 +161,22 @@ def test_a_store_that_is_full_refuses_with_one_sentence_and_goes_on_when_there_i
     assert deployment.ends("during")[0].state == "done"
     deployment.client.submit(thread("jot"), machine="thread", id="refused")
     assert deployment.ends("refused")[0].state == "done"
+
+
+def test_processes_at_work_end_when_a_newer_version_takes_the_store_over(
+    deployment: Deployment,
+) -> None:
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
+    deployment.ends("one")
+    keys, store = deployment.client.dispatch.keys, deployment.client.dispatch.client
+    for at in range(PARTITIONS):
+        store.hset(keys.meta(at), mapping={"format": FORMAT + 1, "version": "9.8.7"})
+
+    for process in deployment.processes:
+        until(partial(ended, process), what=f"{process.name} has ended", within_s=30)
+        assert "this process ends" in process.output
+        assert "install interlock>=9.8.7" in process.output
+
+
+def ended(process: Process) -> bool:
+    return not process.alive

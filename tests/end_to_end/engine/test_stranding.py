@@ -10,10 +10,9 @@ import redis
 from interlock.kernel.errors import GuardRefusedError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import partition_of
-from interlock.kernel.store.commands import Call
 from interlock.kernel.store.keys import Keys
+from interlock.systems.threads.client import Threads
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 
@@ -28,8 +27,8 @@ def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(
     deployment: Deployment,
 ) -> None:
     one = f"{deployment.scope}-one"
-    producer = Call(Cause("producer"))
-    deployment.client.dispatch.create("thread", one, thread("jot"), producer)
+    producer = Cause("producer")
+    deployment.client.dispatch.lifecycle.create("thread", one, thread("jot"), producer)
 
     assert deployment.ends(one)[0].state == "done"
     begun = next(event for event in deployment.events(one) if event.trigger == "begin_inference")
@@ -123,7 +122,7 @@ def test_monitoring_that_missed_the_end_of_a_child_rechecks(
     waiting = deployment.reaches(one, "awaiting_confirmation")
     parts = [
         {"title": "quick", "given": thread("jot")["given"]},
-        {"title": "asks", "policy": "hands_off", "given": thread("jot")["given"]},
+        {"title": "asks", "policy": "ask_every_step", "given": thread("jot")["given"]},
     ]
     parent = Threads(deployment.client).decompose(one, parts, proposal=waiting.proposal)
     quick, asks = (f"{one}/{parent.version}.{n}" for n in (1, 2))

@@ -20,9 +20,9 @@ import pytest
 
 from interlock.workers.up_file import TOKEN_FILE
 from tests.end_to_end.up import Up, running_up
+from tests.git.scene import git
 from tests.processes import processes
 from tests.waiting import until
-from tests.workers.gateways.git.scene import git
 
 pytestmark = [
     pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user"),
@@ -110,7 +110,7 @@ def at_work(up: Up) -> Path:
     git(repository, "commit", "--quiet", "--allow-empty", "-mx")
     agent = "echo x; echo x > file; until [ -e may_end ]; do sleep 1; done"
     up.command("task", "submit", "--repo", str(repository), "--title", "x", "--agent", agent)
-    found = until(lambda: [*(up.folder / "state").rglob("file")], what="it is at work")
+    found = until(lambda: [*up.home.rglob("worktrees/**/file")], what="it is at work")
     return found[0].parent
 
 

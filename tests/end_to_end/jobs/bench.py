@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
-from interlock.workers.jobs.client import Graphs
+from interlock.systems.jobs.client import Graphs
 from tests.end_to_end.deployment import Deployment
 
 ASKS_A_PERSON = "intervention_required"

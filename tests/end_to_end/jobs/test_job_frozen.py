@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.jobs.client import Graphs
+from interlock.systems.jobs.client import Graphs
 from tests.end_to_end.conftest import NewDeployment
 
 ENDED = re.compile(r"Task job\.worker\[g/a.*\] (succeeded in .* 'stale: |ignored)")

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Event
-from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.jobs.manifest import manifest_now, read_manifest
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.jobs.machines.job.table import DEPENDENCIES
+from interlock.systems.jobs.manifest import manifest_now, read_manifest
 from interlock.workers.ops.verify import verify_all
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment

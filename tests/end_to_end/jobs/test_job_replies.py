@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Note
-from interlock.workers.jobs.manifest import manifest_now
+from interlock.systems.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.jobs.bench import (
@@ -53,30 +53,30 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "a folder": (f"mkdir {REPLY}", "it cannot be read: it is no plain file"),
     "a pipe": (f"mkfifo {REPLY}", "it cannot be read: it is no plain file"),
     "a device": (f"ln -s /dev/zero {REPLY}", "it cannot be read: it is no plain file"),
-    "nothing in it": (f"echo '{{}}' > {REPLY}", "action: this field is missing, add it"),
+    "nothing in it": (f"echo '{{}}' > {REPLY}", "it has no action; write it"),
     "another field": (
         answers(action="COMPLETED", sumary="x"),
-        "sumary: Extra inputs are not permitted",
+        "'sumary' is not a field here; did you mean 'summary'?",
     ),
     "another action": (
         answers(action="DONE"),
-        "action: Input should be 'COMPLETED', 'STUCK' or 'RETRY'",
+        "action: 'DONE': write COMPLETED, STUCK or RETRY",
     ),
     "another status": (
         answers(action="STUCK", status="success"),
-        "status: 'success' is none of DRAFT, PENDING",
+        "status: 'success': it is none of DRAFT, PENDING",
     ),
     "a cost in words": (
         answers(action="STUCK", cost="much"),
-        "cost: Input should be a valid number",
+        "cost: 'much': write a number",
     ),
     "a cost below 0": (
         answers(action="STUCK", cost=-1),
-        "cost: Input should be greater than or equal to 0",
+        "cost: -1: write 0 or more",
     ),
     "no number": (
         answers(action="STUCK", cost=float("nan")),
-        "cost: Input should be a finite number",
+        "cost: nan: write a number",
     ),
     "a limit that is none": (
         answers(action="STUCK", rate_limited=True),
@@ -84,15 +84,15 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     ),
     "a long summary": (
         answers(action="STUCK", summary="x" * 1_001),
-        "summary: String should have at most 1000 characters",
+        f"summary: '{'x' * 29}…{'x' * 28}': it has 1001 characters, at most 1000",
     ),
     "two faults": (
         answers(action="STUCK", retry_after_s=-1, cost=-1),
-        "cost: Input should be greater than or equal to 0, not -1; retry_after_s: Input should be",
+        "cost: -1: write 0 or more; retry_after_s: -1: write 0 or more",
     ),
     "too much evidence": (
         wrote(*map(str, range(201))),
-        "evidence_files: List should have at most 200 items",
+        "evidence_files: ['0', '1', '2', '3', ",
     ),
     "evidence above": (
         wrote("../made"),
@@ -133,11 +133,11 @@ OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
     ),
     "another verdict": (
         answers(action="COMPLETED", verdict="SUCCESS"),
-        "verdict: 'SUCCESS' is none of APPROVAL_REQUIRED, INTERVENTION_REQUIRED",
+        "verdict: 'SUCCESS': it is none of APPROVAL_REQUIRED, INTERVENTION_REQUIRED",
     ),
     "a verdict in small letters": (
         answers(action="COMPLETED", verdict="approval_required"),
-        "verdict: 'approval_required' is none of APPROVAL_REQUIRED",
+        "verdict: 'approval_required': it is none of APPROVAL_REQUIRED",
     ),
     "no reasons": (
         answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED"),
@@ -145,7 +145,7 @@ OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
     ),
     "a reason that is no list": (
         answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED", reasons="no"),
-        "reasons: Input should be a valid list",
+        "reasons: 'no': write a list",
     ),
 }
 

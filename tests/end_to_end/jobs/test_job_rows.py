@@ -16,9 +16,8 @@ import redis
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call
+from interlock.systems.jobs.client import Graphs
 from interlock.workers.client import Client
-from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -164,7 +163,7 @@ def before_anybody_works(play: Scenes) -> None:
         play.graphs.command(job_id, "suspend")
         play.ends[job_id] = end
     play.graphs.command(lost, "cancel")
-    play.dispatch.create("job", "g/abandoned", job(play.folder), Call(Cause("producer")))
+    play.dispatch.lifecycle.create("job", "g/abandoned", job(play.folder), Cause("producer"))
     play.due("g/abandoned", "kickoff")
     play.ends["g/abandoned"] = "success"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import IdTakenError
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.manifest import manifest_now
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.jobs.file.file import read_graph
+from interlock.systems.jobs.manifest import manifest_now
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, written
 from tests.processes import is_alive

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.event import Event
-from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.record import Record
 from interlock.kernel.store.fold import fold
-from interlock.workers.loops.client import Loops
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.machines.loop.table import LOOP
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import make_repository

@@ -26,9 +26,9 @@ from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.inboxes import MAILS_MAX, Mail, position
 from interlock.kernel.store.scripts import read
-from interlock.workers.loops.client import Loops
-from interlock.workers.loops.paths import AgentPaths
-from interlock.workers.loops.session_prompt import read_prompt
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.paths import AgentPaths
+from interlock.systems.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository
@@ -36,7 +36,7 @@ from tests.processes import PROC, marked, parent_of
 
 WORKERS = 2
 # Parts of the command lines of the two processes that run a session.
-SUPERVISOR, WATCHDOG = "workers.loops.supervisor", "processes.agent.watchdog"
+SUPERVISOR, WATCHDOG = "systems.loops.supervisor", "processes.agent.watchdog"
 NAMES = ("owl", "bat", "fox", "elk", "hen", "jay")
 MESSAGE_HEAD = re.compile(r"^## (?:urgent )?\w+ (\d+-\d+) from", re.MULTILINE)
 # The command of an agent: it writes the mail that it read to its journal, then that it works. A

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import redis
 
-from interlock.kernel.machines.loops.loop.stages import LIVE
-from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Ask, Transition
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.machines.loop.stages import LIVE
+from interlock.systems.loops.machines.loop.table import LOOP
+from interlock.systems.loops.paths import AgentPaths
 from interlock.workers.client import Client
-from interlock.workers.loops.client import Loops
-from interlock.workers.loops.paths import AgentPaths
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Agents
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
+from interlock.systems.loops.client import AgentNameError
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.loops.client import AgentNameError
 from interlock.workers.ops.verify import verify_all
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment

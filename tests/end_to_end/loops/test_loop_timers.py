@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from interlock.kernel.record import TimerEntry
+from interlock.systems.loops.paths import AgentPaths
 from interlock.workers.gateways.server import free_port
-from interlock.workers.loops.paths import AgentPaths
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import LEASE_S, Deployment

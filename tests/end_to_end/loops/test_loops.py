@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.loops.output_source import session_output
+from interlock.systems.loops.output_source import session_output
 from interlock.workers.supervision.agent_output import look_at
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Agents
@@ -168,7 +168,7 @@ def test_agents_write_to_each_other_but_not_to_themselves_or_unknown_names(
         agents.reaches(name, "session_complete")
 
     steps = [
-        {"type": "mail", "to": bat, "text": "the barn is open", "kind": "status"},
+        {"type": "mail", "to": bat, "text": "the barn is open", "kind": "status", "id": "barn"},
         {"type": "mail", "to": owl, "text": "me again"},
         {"type": "mail", "to": "cat", "text": "anybody?"},
     ]
@@ -185,6 +185,15 @@ def test_agents_write_to_each_other_but_not_to_themselves_or_unknown_names(
     reasons = [note.detail["reason"] for note in refused]
     assert f"{owl} cannot write to itself" in reasons[0]
     assert reasons[1] == "the agent 'cat' was never started"
+
+    agents.reaches(owl, "session_complete")
+    agents.send(owl, steps[0])
+    sent = agents.deployment.sees(
+        lambda: len(found := agents.deployment.notes(life, "mail_sent")) == 2 and found,
+        what="a later session that sends the mail again",
+    )
+    assert [note.detail["mail"] for note in sent] == [mail, mail]
+    assert len(agents.loops.mailbox.newest(bat)) == 1, "mail with an id is sent once"
 
 
 def test_a_stopped_name_starts_again_with_its_branch_and_its_unread_mail(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.runs.client import Receipt
+from interlock.systems.runs.client import Receipt
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace, kill
 from tests.processes import is_alive

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from interlock.systems.runs.client import Runs
+from interlock.systems.runs.start import RunRefusedError
 from interlock.workers.gateways.server import free_port
-from interlock.workers.runs.client import Runs
-from interlock.workers.runs.start import RunRefusedError
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.engine.test_store import crash

@@ -7,7 +7,7 @@ import shutil
 import signal
 from typing import Any
 
-from interlock.workers.runs.codon.execution import REJECTED_NOTES_MAX
+from interlock.systems.runs.codon.execution import REJECTED_NOTES_MAX
 from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace
 
 BAD_LINES = 3 * REJECTED_NOTES_MAX

@@ -14,13 +14,13 @@ from typing import Any, get_args
 
 import pytest
 
-from interlock.kernel.machines.runs.codon.names import LIVE
-from interlock.kernel.machines.runs.codon.table import CODON
-from interlock.kernel.machines.runs.events import RunEvent
-from interlock.kernel.machines.runs.run.table import RUN
-from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.table import Transition
-from interlock.workers.runs.start import RunRefusedError
+from interlock.systems.runs.machines.codon.names import LIVE
+from interlock.systems.runs.machines.codon.table import CODON
+from interlock.systems.runs.machines.events import RunEvent
+from interlock.systems.runs.machines.run.table import RUN
+from interlock.systems.runs.machines.workspace.table import WORKSPACE
+from interlock.systems.runs.start import RunRefusedError
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.runs.workspaces import CUE_OF, NewWorkspace, RunWorkspace, each_state, holding
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.runs.checkpoint_list import CheckpointError
-from interlock.workers.runs.start import RunRefusedError
+from interlock.systems.runs.checkpoint_list import CheckpointError
+from interlock.systems.runs.start import RunRefusedError
 from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive

@@ -13,14 +13,14 @@ from textwrap import dedent, indent
 from typing import Any
 
 from interlock.kernel.event import Note
-from interlock.kernel.machines.runs.codon.changes import counters
-from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
+from interlock.systems.runs.client import AppliedEvent, Receipt, Runs
+from interlock.systems.runs.machines.codon.changes import counters
+from interlock.systems.runs.machines.events import run_event
+from interlock.systems.runs.paths import workspace_id
+from interlock.systems.runs.start import runs_of
 from interlock.workers.client import Client
-from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
-from interlock.workers.runs.paths import workspace_id
-from interlock.workers.runs.start import runs_of
 from tests.end_to_end.deployment import Deployment
 from tests.processes import is_alive, marked, processes
 
@@ -281,7 +281,7 @@ class RunWorkspace:
     def supervisors(self) -> list[int]:
         """Return the live supervisors of this workspace's runs."""
         name = workspace_id(self.folder, self.deployment.client.settings.host)
-        program, work_folder = b"interlock.workers.runs.supervisor", f"/runs/{name}/".encode()
+        program, work_folder = b"interlock.systems.runs.supervisor", f"/runs/{name}/".encode()
 
         def supervises(pid: int, command: bytes) -> bool:
             return program in command and work_folder in command and is_alive(pid)

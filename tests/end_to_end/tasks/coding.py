@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.record import Record
-from interlock.workers.tasks.agents import Agents
+from interlock.systems.tasks.agents import Agents
 from tests.end_to_end.deployment import Deployment
+from tests.git.scene import begin_original
 from tests.processes import processes
-from tests.workers.gateways.git.scene import begin_original
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2"}
 # Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
@@ -97,7 +97,7 @@ def supervisors(name: str = "") -> list[int]:
     """
 
     def supervises(pid: int, command: bytes) -> bool:
-        matches = b"interlock.workers.tasks.supervisor" in command and name.encode() in command
+        matches = b"interlock.systems.tasks.supervisor" in command and name.encode() in command
         return matches and os.getsid(pid) == pid
 
     return processes(supervises)

@@ -13,11 +13,11 @@ import pytest
 import redis
 
 from interlock.kernel.record import Record
+from interlock.systems.tasks.agents import Agents
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.details import details
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import KINDS
-from interlock.workers.tasks.agents import Agents
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.details import details
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -179,7 +179,7 @@ def test_a_task_waits_for_a_free_slot_and_an_idle_session_gives_way_to_it(
     (tmp_path / "go").touch()
     for name in ("two", "three"):
         reaches(deployment, f"other/{name}", "closed")
-        assert "slot" not in " ".join(why())
+    assert "slot" not in " ".join(why())
     last = deployment.events(f"{deployment.scope}/agent~one~1")[-1]
     assert (last.trigger, last.cause.actor) == ("recycled", "assignment")
     assert last.because.endswith("another task waited for its slot")

@@ -19,8 +19,9 @@ from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.workers.tasks.agents import Agents
-from interlock.workers.tasks.client import TaskClaim, Tasks
+from interlock.systems.tasks.agents import Agents
+from interlock.systems.tasks.claim_names import agent_of
+from interlock.systems.tasks.client import TaskClaim, Tasks
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -305,7 +306,8 @@ def aborted(scenes: Scenes) -> None:
     # The session itself takes one of the two.
     for number in (1, 2):
         reaches(scenes.deployment, f"{parent_task}/{record.version}.{number}", "in_progress")
-    scenes.agents.abort("b/agent~above~1", reason="enough")
+    # An idle session of a task before it may have taken this one.
+    scenes.agents.abort(agent_of(record, 1), reason="enough")
     reaches(scenes.deployment, f"{parent_task}/{record.version}.1", "failed")
     scenes.deployment.client.cancel(parent_task)
 

@@ -231,7 +231,7 @@ class Killer:
         started = marked(*self.fleet.label)
         agents = set(processes(lambda pid, _: carries_mark(pid))) & set(started)
         supervisors = {
-            pid for pid, words in started.items() if "interlock.workers.tasks.supervisor" in words
+            pid for pid, words in started.items() if "interlock.systems.tasks.supervisor" in words
         }
         watchdogs = {pid for pid, words in started.items() if "processes.agent.watchdog" in words}
         match kind:

@@ -12,8 +12,8 @@ import pytest
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.verification.signals import InvalidSignalError
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.verification.signals import InvalidSignalError
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import (
@@ -243,9 +243,9 @@ def test_a_task_is_not_judged_beyond_its_budget(
     caps = {"poor": 100, "enough": 20_000}
     for name, cap in caps.items():
         payload = task(repo, f"echo {name} > {name}", *signals, target="main")
-        create = deployment.client.dispatch.create
-        call = Call(Cause("producer"))
-        create("task", f"{deployment.scope}/{name}", payload, call, bounds={"spent": cap})
+        create = deployment.client.dispatch.lifecycle.create
+        cause = Cause("producer")
+        create("task", f"{deployment.scope}/{name}", payload, cause, bounds={"spent": cap})
 
     poor = reaches(deployment, f"{deployment.scope}/poor", "failed")
     enough = reaches(deployment, f"{deployment.scope}/enough", "closed")
@@ -288,7 +288,9 @@ def test_a_split_task_is_judged_by_what_its_subtasks_merged(
         {"title": title, "text": name, "signals": [{"type": "path_exists", "value": name}]}
         for title, name in (("first", "a.txt"), ("second", "b.txt"))
     ]
-    deployment.client.dispatch.fire(task_id, "split", {"subtasks": subtasks}, Call(Cause("person")))
+    deployment.client.dispatch.lifecycle.fire(
+        task_id, "split", {"subtasks": subtasks}, Call(Cause("person"))
+    )
 
     reaches(deployment, task_id, "closed", within_s=90)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.tasks.plans.client import Plans
-from interlock.workers.tasks.plans.file import PlanFile, read_plan
+from interlock.systems.tasks.plans.client import Plans
+from interlock.systems.tasks.plans.file import PlanFile, read_plan
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 

@@ -30,7 +30,7 @@ SECRET = "redis-password-of-a-worker"
 ATTACKS = {
     "reads the token in the home": "cat $HOME_FOLDER/token",
     "reads the environment of a worker": f"grep -sl {SECRET} /proc/[0-9]*/environ",
-    "sees the supervisor": "ps axww | grep '[i]nterlock.workers.tasks.supervisor'",
+    "sees the supervisor": "ps axww | grep '[i]nterlock.systems.tasks.supervisor'",
     "stops a worker": "kill -0 $WORKER && echo reached",
     "reads what another agent is to do": "cat $HOME_FOLDER/supervisors/*/victim*/task.md",
     "reads the worktree of another task": "cat $OTHER/answer.txt",

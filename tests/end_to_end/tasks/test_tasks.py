@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel.machines.tasks.task.questions import NO_SANDBOX
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.machines.task.questions import NO_SANDBOX
+from interlock.systems.threads.requests import read_request
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.event_export import EventExport
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.threads.requests import read_request
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread, written
 from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER

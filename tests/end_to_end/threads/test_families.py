@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.threads.client import Threads
+from interlock.systems.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 
@@ -61,7 +61,7 @@ def test_a_singular_thread_whose_alternatives_are_all_dismissed_is_dismissed(
     deployment: Deployment,
 ) -> None:
     family = family_of(deployment)
-    children = split(deployment, [part(policy="hands_off")] * 2, "singular")
+    children = split(deployment, [part(policy="ask_every_step")] * 2, "singular")
     for child in children:
         deployment.reaches(child, "awaiting_intent_confirmation")
         deployment.client.cancel(child)
@@ -76,7 +76,7 @@ def test_a_parent_counts_a_child_that_ends_by_clean_up(deployment: Deployment) -
     payload = thread("jot", source="witnessed")
     payload["given"]["action"]["kind"] = "suggestion"
     deployment.client.submit(payload, machine="thread", id=family)
-    [child] = split(deployment, [part(policy="hands_off")], record_id=family)
+    [child] = split(deployment, [part(policy="ask_every_step")], record_id=family)
     deployment.reaches(child, "awaiting_intent_confirmation")
     deployment.client.fire(child, "cleanup_requested")
 
@@ -90,7 +90,7 @@ def test_closing_a_parent_reaches_its_grandchildren(deployment: Deployment) -> N
     middle = part("jot")
     middle["given"]["action"]["kind"] = "suggestion"
     [child] = split(deployment, [middle])
-    grandchildren = split(deployment, [part(policy="hands_off")] * 2, record_id=child)
+    grandchildren = split(deployment, [part(policy="ask_every_step")] * 2, record_id=child)
     for grandchild in grandchildren:
         deployment.reaches(grandchild, "awaiting_intent_confirmation")
 

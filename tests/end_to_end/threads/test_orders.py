@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.threads.client import Threads
+from interlock.systems.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 from tests.processes import is_alive

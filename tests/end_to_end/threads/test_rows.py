@@ -11,13 +11,12 @@ import pytest
 import redis
 
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.machines.threads.thread.table import THREAD, WAITS
 from interlock.kernel.record import Record, child_ids, partition_of
 from interlock.kernel.store.children import children_listed
-from interlock.kernel.store.commands import Call
+from interlock.systems.threads.client import Threads
+from interlock.systems.threads.machines.thread.table import THREAD, WAITS
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeps import orphans
-from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.engine.test_stranding import due
@@ -57,7 +56,7 @@ def with_phases(phases: int, title: str, **more: Any) -> dict[str, Any]:
 def recipes() -> dict[str, dict[str, Any]]:
     """Return, for each state that can last, a payload whose thread comes to that state."""
     made: dict[str, dict[str, Any]] = {
-        "awaiting_intent_confirmation": thread("jot", policy="hands_off"),
+        "awaiting_intent_confirmation": thread("jot", policy="ask_every_step"),
         "awaiting_context_confirmation": thread("jot", policy=INTENT_ONLY),
         "awaiting_confirmation": thread("jot", policy="plan_then_review"),
         "awaiting_review": thread("jot_reviewed"),
@@ -283,8 +282,8 @@ def create_only(dispatch: Dispatch, parent: Record, number: int) -> None:
     assert listed is not None
     child_id = child_ids(parent.id, generation, len(listed))[number - 1]
     countdown = f"{parent.spawning(spawn.suffix)}:{generation}"
-    payload, call = listed[number - 1].payload, Call(Cause("spawn"))
-    dispatch.create("thread", child_id, payload, call, countdown=countdown)
+    payload, cause = listed[number - 1].payload, Cause("spawn")
+    dispatch.lifecycle.create("thread", child_id, payload, cause, countdown=countdown)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.threads.client import Threads
+from interlock.systems.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 

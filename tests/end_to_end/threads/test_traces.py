@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx2
 
+from interlock.systems.runs.client import Runs
 from interlock.workers.engine.tracing import CODE
-from interlock.workers.runs.client import Runs
 from tests.end_to_end.deployment import Deployment, Process
 from tests.end_to_end.threads.test_models import settings, thread_payload
 from tests.fakes.openai_server import OpenAIServer

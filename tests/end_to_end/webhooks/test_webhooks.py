@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.end_to_end.conftest import NewDeployment
 from tests.fakes.webhook_receiver import receiver
-from tests.workers.webhooks.test_endpoints import SECRET
+from tests.systems.webhooks.test_endpoints import SECRET
 
 
 def test_a_worker_killed_between_sending_and_reporting_leaves_the_message_to_be_sent_again(

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
-from interlock.workers.engine import own_systems
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.ops.verify import verify_all
 from tests.end_to_end.conftest import NewDeployment
@@ -16,6 +14,7 @@ from tests.end_to_end.deployment import Deployment, Process
 from tests.end_to_end.workflow import letters
 from tests.end_to_end.workflow.letters import CONCURRENCY, Letter, letter
 from tests.fakes.provider import Provider, open_provider
+from tests.known_systems import know_only_ours
 
 pytestmark = pytest.mark.slow(minutes=0.5)
 
@@ -44,8 +43,7 @@ def holder_of(deployment: Deployment, workers: list[Process]) -> Process:
 def test_no_more_are_at_work_than_the_step_allows_though_a_worker_is_killed(
     new_deployment: NewDeployment, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_only_ours(monkeypatch)
     deployment = new_deployment(INTERLOCK_SYSTEMS=letters.__name__, PROVIDER_URL=provider.url).full(
         workers=2
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.kernel.store.scripts import read
+from interlock.kernel.store.scripts import Client, read
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 READS: dict[bytes, tuple[Any, ...]] = {
@@ -19,11 +19,13 @@ READS: dict[bytes, tuple[Any, ...]] = {
 
 def contents(world: World) -> dict[str, Any]:
     """Return the content of every key."""
-    found: dict[str, Any] = {}
-    for key in map(bytes.decode, world.dump()):
-        word, *more = READS[read(world.client, "TYPE", key)]
-        found[key] = read(world.client, word, key, *more)
-    return found
+    return {key: content(world.client, key) for key in map(bytes.decode, world.dump())}
+
+
+def content(client: Client, key: str) -> Any:
+    """Return the content of a key."""
+    word, *more = READS[read(client, "TYPE", key)]
+    return read(client, word, key, *more)
 
 
 def stored(world: World) -> dict[str, Any]:

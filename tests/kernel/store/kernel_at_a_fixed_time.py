@@ -14,11 +14,8 @@ from interlock.kernel.decision import Decision
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause, Event, Note
-from interlock.kernel.lifecycle import Fired, Lifecycle
-from interlock.kernel.machines.loops.loop.table import LOOP
-from interlock.kernel.machines.runs.codon.table import CODON
-from interlock.kernel.machines.runs.run.table import RUN
-from interlock.kernel.machines.runs.workspace.table import WORKSPACE
+from interlock.kernel.fired import Fired
+from interlock.kernel.lifecycle import Lifecycle
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import (
@@ -41,7 +38,12 @@ from interlock.kernel.store.redis import Store
 from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriptions
+from interlock.kernel.store.tables import Tables
 from interlock.kernel.store.views import Views
+from interlock.systems.loops.machines.loop.table import LOOP
+from interlock.systems.runs.machines.codon.table import CODON
+from interlock.systems.runs.machines.run.table import RUN
+from interlock.systems.runs.machines.workspace.table import WORKSPACE
 from tests.kernel.store.machines_families import ORDER, PART
 from tests.kernel.store.machines_following import FOLLOWING
 from tests.kernel.store.machines_limited import LIMITED
@@ -117,6 +119,7 @@ class World:
             Store(client, self.keys, LIMITS),
             {machine.name: machine for machine in MACHINES},
             render or (lambda _: None),
+            lambda _: None,
         )
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
@@ -124,6 +127,7 @@ class World:
         self.listings = Listings(client, self.keys)
         self.subscriptions, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
         self.hosts = Hosts(client, self.keys)
+        self.tables = Tables(client, self.keys)
         self._ops = 0
 
     @property
@@ -282,7 +286,7 @@ class World:
         return of in {str(found) for found, _ in self.indexes.waits([partition_of(of)], 1_000)[1]}
 
     def flag(self, name: str, of: str = "r", op: str = "") -> Answer:
-        return self.lifecycle.flag(name, of, op_id=op or self.op(), cause=ACTOR)
+        return self.lifecycle.flag(name, of, Call(ACTOR, op or self.op()))
 
     def note(
         self,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.kernel.event import Event
-from interlock.kernel.lifecycle import Fired
-from interlock.kernel.machines.runs.events import CodonStarted, RunStarted, run_event
-from interlock.kernel.machines.runs.translation import wanted
+from interlock.kernel.fired import Fired
 from interlock.kernel.record import RecordId
 from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
-from tests.kernel.runs.codons import CHAIN, metadata
+from interlock.systems.runs.machines.events import CodonStarted, RunStarted, run_event
+from interlock.systems.runs.machines.translation import wanted
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.systems.runs.machines.codons import CHAIN, metadata
 
 DATA, RUN, CODON = "data", "data/1", "data/1/1"
 HOLDER = InitialLease("hold", "here", 10_000)

@@ -1,12 +1,12 @@
-"""Guards of the commit script, each with the test that fails without it."""
+"""Guards of the commit script and of feeds, each with the test that fails without it."""
 
 from __future__ import annotations
 
 from tests.kernel.store import test_claims as claims
 from tests.kernel.store import test_commits as commits
+from tests.kernel.store import test_feed as feed
 from tests.kernel.store import test_following as following
 from tests.kernel.store import test_nodes as nodes
-from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes
 from tests.kernel.store import test_pause as pause
 from tests.kernel.store import test_polls as takes
@@ -22,13 +22,6 @@ COMMITS = (
         commits.test_a_decision_on_a_record_that_is_gone_commits_nothing,
     ),
     Mutant(
-        "a known op-id is answered, not committed",
-        "commit",
-        "if known then",
-        "if false then",
-        outcomes.test_a_repeated_outcome_is_answered_although_its_effect_is_gone,
-    ),
-    Mutant(
         "an op-id belongs to one call",
         "commit",
         "known_digest == digest and 'replayed' or 'reused'",
@@ -36,39 +29,11 @@ COMMITS = (
         commits.test_an_op_id_is_for_one_call_only,
     ),
     Mutant(
-        "op-ids are recorded",
-        "commit",
-        "record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)",
-        "",
-        commits.test_a_repeat_gets_the_first_outcome_and_changes_nothing,
-    ),
-    Mutant(
-        "op-ids are dropped after the window",
-        "commit",
-        "if #old > 0 then",
-        "if false then",
-        commits.test_op_ids_are_dropped_after_the_window_two_at_a_time,
-    ),
-    Mutant(
         "each commit drops at most two old op-ids",
         "commit",
         "'BYSCORE', 'LIMIT', 0, 2)",
         "'BYSCORE', 'LIMIT', 0, 9)",
         commits.test_op_ids_are_dropped_after_the_window_two_at_a_time,
-    ),
-    Mutant(
-        "a note with a known op-id is written once",
-        "note",
-        "if known then",
-        "if false then",
-        notes.test_a_notes_deltas_count_once_per_op_id,
-    ),
-    Mutant(
-        "a commit needs a warrant",
-        "commit",
-        "if not warranted then",
-        "if false then",
-        outcomes.test_an_outcome_of_a_released_or_left_effect_is_fenced,
     ),
     Mutant(
         "the token is compared",
@@ -169,46 +134,11 @@ COMMITS = (
         commits.test_the_script_compares_the_stay_itself,
     ),
     Mutant(
-        "a note needs a warrant",
-        "note",
-        "if not is_warranted(record, plan.warrant) then",
-        "if false then",
-        notes.test_a_note_under_a_warrant_that_is_void_is_fenced,
-    ),
-    Mutant(
-        "the version is compared",
-        "commit",
-        "if stored ~= plan.version then",
-        "if false then",
-        commits.test_a_decision_on_a_moved_version_commits_nothing_by_itself,
-    ),
-    Mutant(
         "facts are compared",
         "commit",
         "'version') ~= version then",
         "'version') == '' then",
         commits.test_facts_are_kept_in_the_event_and_compared_at_the_commit,
-    ),
-    Mutant(
-        "an outcome ends its own effect",
-        "commit",
-        "      drop(owner, suffix, entry, false)\n      count(",
-        "      count(",
-        outcomes.test_an_outcome_ends_its_own_effect,
-    ),
-    Mutant(
-        "leaving a state revokes its effect",
-        "commit",
-        "        revoke(owner, suffix, entry)\n",
-        "",
-        outcomes.test_leaving_drops_what_nobody_began_and_drains_what_runs,
-    ),
-    Mutant(
-        "a revoked effect that has a holder drains",
-        "commit",
-        "if entry.state == 'leased' or entry.state == 'lapsed' then",
-        "if false then",
-        outcomes.test_leaving_drops_what_nobody_began_and_drains_what_runs,
     ),
     Mutant(
         "a draining effect has its grace",
@@ -230,69 +160,6 @@ COMMITS = (
         "entry.no_restart = entry.begun",
         "entry.no_restart = 1",
         outcomes.test_anybody_may_carry_and_what_never_began_may_still_start,
-    ),
-    Mutant(
-        "exhaustion is up to the state that the effect is carried to",
-        "commit",
-        "entry.fires_exhausted = fires_exhausted and 1 or 0",
-        "",
-        outcomes.test_what_never_began_before_it_was_carried_exhausts_where_it_is_now,
-    ),
-    Mutant(
-        "an effect that was given back lapses when it is carried",
-        "commit",
-        "if entry.state == 'owed' and entry.begun == 1 then",
-        "if false then",
-        outcomes.test_carrying_what_was_given_back_makes_it_a_crash,
-    ),
-    Mutant(
-        "an internal loop posts an interrupt",
-        "commit",
-        "entry.interrupts = entry.interrupts + 1",
-        "",
-        claims.test_an_interrupt_is_told_until_it_is_acknowledged,
-    ),
-    Mutant(
-        "a late carry ends the quarantine of its effect",
-        "commit",
-        "      revive(owner, suffix, entry)\n",
-        "",
-        quarantine.test_a_late_carry_by_its_own_holder_makes_it_live,
-    ),
-    Mutant(
-        "a quarantined effect that is left still waits for a person",
-        "commit",
-        "left.asks = left.asks or (stays and asks_person(entry))",
-        "",
-        quarantine.test_a_transitions_effect_stays_quarantined_when_the_state_is_left,
-    ),
-    Mutant(
-        "leaving a state ends its timers",
-        "commit",
-        "elseif not set_anew[name] then",
-        "elseif false then",
-        commits.test_leaving_ends_every_timer,
-    ),
-    Mutant(
-        "a new effect of a paused record is not in the index",
-        "commit",
-        "if owner.paused then",
-        "if false then",
-        pause.test_a_holder_goes_on_to_its_outcome_under_pause_and_what_follows_waits,
-    ),
-    Mutant(
-        "a new timer of a paused record is not in the index",
-        "commit",
-        "if not paused then\n    redis.call('ZADD', timers",
-        "if true then\n    redis.call('ZADD', timers",
-        pause.test_timers_of_a_state_entered_under_pause_start_with_their_whole_time,
-    ),
-    Mutant(
-        "the end lifts a pause",
-        "commit",
-        "elseif plan.ends and paused and entry.state == 'owed' then",
-        "elseif false then",
-        pause.test_a_terminal_commit_lifts_the_pause_and_what_is_still_owed_is_seen,
     ),
     Mutant(
         "each transition of a commit has a version of its own",
@@ -323,13 +190,6 @@ COMMITS = (
         following.test_each_transition_is_listed_and_counted,
     ),
     Mutant(
-        "the states that a creation passes are counted with no time",
-        "create",
-        "observe(metrics, 0, 'dwell', plan.machine, plan.states[n - 1])",
-        "",
-        following.test_each_transition_is_listed_and_counted,
-    ),
-    Mutant(
         "no time was spent in the states between",
         "commit",
         "source, since = state, now_ms",
@@ -349,5 +209,19 @@ COMMITS = (
         "elseif entry.name == plan.mirror and entry.state == 'owed'",
         "elseif entry.name == plan.mirror",
         nodes.test_a_mirror_at_work_is_no_reason_to_leave_the_next_one_out,
+    ),
+    Mutant(
+        "a refused commit is not in the feed",
+        "commit",
+        "if known then",
+        "if known then\n  add_to_feed(feed, plan, plan.version)",
+        feed.test_a_repeat_a_refusal_and_a_note_are_no_commits,
+    ),
+    Mutant(
+        "a feed has a limit",
+        "commit",
+        "'MAXLEN', '~', plan.feed_length, ",
+        "",
+        feed.test_a_position_that_is_no_longer_kept_is_refused,
     ),
 )

@@ -1,4 +1,4 @@
-"""Guards of creating, countdowns, pauses, money and the health gate, with their tests."""
+"""Guards of creating, countdowns, pauses, money, runs and the health gate, with their tests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from tests.kernel.store import test_budget as budget
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_countdowns as countdowns
 from tests.kernel.store import test_families as families
+from tests.kernel.store import test_family_log as family_log
 from tests.kernel.store import test_gate as gate
-from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_pause as pause
 from tests.kernel.store import test_quarantine as quarantine
+from tests.kernel.store import test_runs as runs
 from tests.kernel.store.mutant import Mutant
 
 FAMILIES = (
-    Mutant(
-        "a spawn puts the placeholder into its countdown",
-        "commit",
-        "if plan.spawns then",
-        "if false then",
-        countdowns.test_a_first_child_that_ends_before_the_second_exists_ends_nothing,
-    ),
     Mutant(
         "nobody joins without the placeholder",
         "create",
@@ -56,20 +50,6 @@ FAMILIES = (
         countdowns.test_a_member_that_should_have_left_departs_once,
     ),
     Mutant(
-        "a member that ends leaves the countdown",
-        "commit",
-        "if redis.call('SREM', members, member) == 0 then",
-        "if false then",
-        countdowns.test_the_last_child_owes_the_advance_and_the_tally_says_how_they_ended,
-    ),
-    Mutant(
-        "only the last member creates the advance",
-        "commit",
-        "if redis.call('SCARD', members) > 0 then",
-        "if false then",
-        countdowns.test_sixty_four_children_that_end_at_once_advance_the_parent_once,
-    ),
-    Mutant(
         "a spawn's outcome leaves the placeholder",
         "commit",
         " and entry.kind ~= 'spawn' then",
@@ -84,32 +64,11 @@ FAMILIES = (
         commits.test_create_is_told_apart_by_its_payload,
     ),
     Mutant(
-        "only a record creates what is below its id",
-        "create",
-        "if machine and machine ~= wanted then",
-        "if false then",
-        countdowns.test_an_id_below_a_record_is_refused_unless_that_record_creates_it,
-    ),
-    Mutant(
-        "a record that another created is no child",
-        "create",
-        "if countdown == plan.countdown then",
-        "if true then",
-        countdowns.test_an_id_that_another_record_has_is_no_child,
-    ),
-    Mutant(
         "a child stays what it was created from",
         "create",
         " or plan.countdown ~= '' and 'another'",
         "",
         countdowns.test_a_child_stays_what_it_was_created_from,
-    ),
-    Mutant(
-        "a child knows the machine of its parent",
-        "create",
-        "redis.call('HSET', record, 'parent_machine', parent_machine)",
-        "",
-        families.test_the_end_of_the_last_child_is_a_message_of_the_parents_machine,
     ),
     Mutant(
         "the children are listed beside the event",
@@ -119,74 +78,11 @@ FAMILIES = (
         families.test_the_children_are_listed_beside_the_event_and_no_later_change_changes_them,
     ),
     Mutant(
-        "a tombstone keeps an id taken",
-        "create",
-        "if pruned_digest then",
-        "if false then",
-        notes.test_the_id_of_a_pruned_record_stays_taken,
-    ),
-    Mutant(
-        "a record with an effect is not pruned",
-        "prune",
-        "if #entry_suffixes(record) > 0 then",
-        "if false then",
-        notes.test_what_lives_is_owed_or_ended_just_now_is_not_pruned,
-    ),
-    Mutant(
-        "pausing takes owed effects out of the index",
-        "pause",
-        "if read_entry(record, suffix).state == 'owed' then",
-        "if false then",
-        pause.test_pausing_takes_what_is_owed_off_the_index_and_resuming_brings_it_back,
-    ),
-    Mutant(
         "pausing keeps the remaining time of a timer",
         "pause",
         "math.max(tonumber(due_at) - now_ms, 0)",
         "0",
         pause.test_timers_keep_their_remainder,
-    ),
-    Mutant(
-        "retrying makes the effect due",
-        "retry",
-        "redis.call('ZADD', effects, now, id .. ':' .. found.suffix)",
-        "",
-        quarantine.test_retry_gives_fresh_attempts_and_the_old_token_stays_good,
-    ),
-    Mutant(
-        "retrying ends the delay",
-        "retry",
-        "entry.not_before = 0",
-        "",
-        quarantine.test_a_retry_begins_at_once_even_where_the_clock_was_set_back,
-    ),
-    Mutant(
-        "retrying gives fresh attempts",
-        "retry",
-        "entry.attempts = 0",
-        "",
-        quarantine.test_retry_gives_fresh_attempts_and_the_old_token_stays_good,
-    ),
-    Mutant(
-        "a repeated retry is known",
-        "retry",
-        "if known then",
-        "if false then",
-        quarantine.test_retry_gives_fresh_attempts_and_the_old_token_stays_good,
-    ),
-    Mutant(
-        "a person in the way is asked",
-        "release",
-        "if asks_person(entry) then",
-        "if false then",
-        quarantine.test_a_person_in_the_way_of_an_effect_is_asked_until_it_is_tried_again,
-    ),
-    Mutant(
-        "a claim ends what a person in the way is asked",
-        "claim",
-        "\nif asked then",
-        "\nif false then",
-        quarantine.test_a_person_in_the_way_of_an_effect_is_asked_until_it_is_tried_again,
     ),
     Mutant(
         "a claim does not end what a person in the way of another effect is asked",
@@ -196,32 +92,11 @@ FAMILIES = (
         quarantine.test_a_person_in_the_way_of_two_effects_is_asked_until_both_are_tried_again,
     ),
     Mutant(
-        "a claim does not end the quarantine of another effect",
-        "claim",
-        "if entry.state == 'quarantined' then\n      return\n",
-        "if false then\n      return\n",
-        quarantine.test_a_quarantine_goes_on_when_a_person_has_made_way_for_another_effect,
-    ),
-    Mutant(
         "a person is asked about an effect that outlives its state",
         "commit",
         "or (entry.state == 'owed' and entry.holder == PERSON)",
         "",
         quarantine.test_a_person_in_the_way_of_a_transitions_effect_is_asked_after_the_state_is_left,
-    ),
-    Mutant(
-        "retrying hurries an effect that waits for its next attempt",
-        "retry",
-        "now_ms < entry.not_before",
-        "false",
-        quarantine.test_a_retry_makes_an_effect_due_that_waits_for_its_next_attempt,
-    ),
-    Mutant(
-        "retrying ends what a person in the way is asked",
-        "retry",
-        "entry.holder = '-'",
-        "",
-        quarantine.test_a_retry_tries_at_once_what_a_person_was_in_the_way_of,
     ),
     Mutant(
         "retrying answers a card that is still open after the delay",
@@ -240,8 +115,8 @@ FAMILIES = (
     Mutant(
         "no proposal is current where no effect asks a person",
         "retry",
-        "if proposal ~= '' and proposal ~= current then",
-        "if proposal ~= '' and current ~= '' and proposal ~= current then",
+        "if plan.proposal ~= '' and plan.proposal ~= current then",
+        "if plan.proposal ~= '' and current ~= '' and plan.proposal ~= current then",
         quarantine.test_an_answer_is_refused_where_no_effect_asks_a_person,
     ),
     Mutant(
@@ -250,20 +125,6 @@ FAMILIES = (
         "and paused ~= '1'",
         "",
         quarantine.test_a_retry_starts_no_effect_of_a_paused_record,
-    ),
-    Mutant(
-        "a cap limits reservations",
-        "reserve",
-        "if amount > left then",
-        "if false then",
-        budget.test_what_does_not_fit_is_not_reserved,
-    ),
-    Mutant(
-        "what others have reserved does not fit",
-        "reserve",
-        "        if with_reserved then",
-        "        if false then",
-        budget.test_what_only_others_have_reserved_is_waited_for_and_what_is_spent_is_not,
     ),
     Mutant(
         "what the holder has reserved itself is not in its way",
@@ -292,16 +153,9 @@ FAMILIES = (
         "  count(metrics, 'over', entry.name)\n",
         (
             "  count(metrics, 'over', entry.name)\n  release_reservation(chain, entry)\n"
-            "  write_entry(record, suffix, entry)\n"
+            "  write_entry(record, plan.suffix, entry)\n"
         ),
         budget.test_what_is_over_a_cap_leaves_the_earlier_reservation,
-    ),
-    Mutant(
-        "what is spent is taken out of the reservation",
-        "note",
-        "entry.reserved = give_back(chain, 'reserved', entry.reserved, used)",
-        "",
-        budget.test_what_a_holder_reports_is_taken_out_of_what_it_has_reserved,
     ),
     Mutant(
         "a report of another holder leaves the reservation as it is",
@@ -325,37 +179,23 @@ FAMILIES = (
         budget.test_a_late_report_takes_its_own_share_out_of_the_residue,
     ),
     Mutant(
-        "what the holder of a paused effect may have used is residue once it is surely dead",
-        "poll_effects",
-        "  book_residue(poll.record, poll.chain, entry)\n  entry.state = 'owed'",
-        "  entry.state = 'owed'",
-        budget.test_a_paused_effect_reserves_nothing_once_its_holder_is_surely_dead,
-    ),
-    Mutant(
-        "a repeated reservation replaces the first",
-        "reserve",
-        "release_reservation(chain, entry)\nif not waits",
-        "if not waits",
-        budget.test_a_repeated_reservation_replaces_its_own,
-    ),
-    Mutant(
         "the caps of the whole chain are tested",
         "reserve",
-        "{unpack(KEYS, 3)}",
-        "{unpack(KEYS, 3, 3)}",
+        "for n, counters in ipairs(chain) do",
+        "for n, counters in ipairs({chain[1]}) do",
         budget.test_children_share_the_cap_of_their_root_and_may_have_a_lower_one,
     ),
     Mutant(
         "a changed server closes the gate",
         "identify_server",
-        "incarnation = new_incarnation\n  open_at = tostring(now_ms + lease_ms)",
-        "incarnation = new_incarnation",
+        "incarnation = plan.incarnation\n  open_at = tostring(now_ms + plan.lease_ms)",
+        "incarnation = plan.incarnation",
         gate.test_a_changed_server_is_noted_once_and_closes_the_gate_for_one_lease,
     ),
     Mutant(
         "stalled sweeps close the gate",
         "identify_server",
-        "> 2 * period_ms",
+        "> 2 * plan.period_ms",
         "> 9999999",
         gate.test_sweeps_that_stalled_give_holders_one_lease,
     ),
@@ -365,5 +205,71 @@ FAMILIES = (
         " and tonumber(open_at) <= tonumber(last_pass)",
         "",
         gate.test_sweeps_that_are_always_late_find_their_orphans_too,
+    ),
+    Mutant(
+        "a refused commit is not in the family log",
+        "commit",
+        "if stored ~= plan.version then",
+        (
+            "add_to_family_log(family_log[1], 9, plan.id, plan.version)\nif stored ~= "
+            "plan.version then"
+        ),
+        family_log.test_a_repeat_and_a_refusal_add_nothing,
+    ),
+    Mutant(
+        "only some machines have a family log",
+        "commit",
+        "  if family_log then",
+        "  family_log, length = family_log or KEYS[#KEYS], length or 9\n  if true then",
+        family_log.test_a_family_has_its_own_log_and_who_needs_none_has_none,
+    ),
+    Mutant(
+        "a family log has a limit",
+        "commit",
+        "'MAXLEN', '~', length, ",
+        "",
+        family_log.test_a_family_log_goes_back_a_bounded_number_of_commits,
+    ),
+    Mutant(
+        "the newest commits of a family log are kept",
+        "commit",
+        "'MAXLEN', '~', length",
+        "'MAXLEN', '=', 1",
+        family_log.test_a_family_log_goes_back_a_bounded_number_of_commits,
+    ),
+    Mutant(
+        "no record is created in a parent that has ended",
+        "create",
+        "return ended == '1' or not state",
+        "return not state",
+        runs.test_no_codon_is_born_in_a_run_that_has_ended,
+    ),
+    Mutant(
+        "no record is created in a parent that does not exist",
+        "create",
+        "return ended == '1' or not state",
+        "return ended == '1'",
+        runs.test_nothing_is_born_within_what_does_not_exist,
+    ),
+    Mutant(
+        "a create tests the parent that it needs",
+        "create",
+        "if plan.needs_parent and",
+        "if false and",
+        runs.test_no_codon_is_born_after_its_runs_end_whatever_the_race,
+    ),
+    Mutant(
+        "a repeated create is answered before the parent is tested",
+        "create",
+        "if digest then",
+        "if digest and not plan.needs_parent then",
+        runs.test_a_birth_that_is_repeated_after_the_end_gets_its_first_answer,
+    ),
+    Mutant(
+        "the family log is deleted with its workspace",
+        "prune",
+        "posts, post_times, family_log)",
+        "posts, post_times)",
+        runs.test_nothing_is_left_of_a_closed_workspace_in_whatever_order_it_is_forgotten,
     ),
 )

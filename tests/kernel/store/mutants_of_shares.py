@@ -14,31 +14,10 @@ def held(one: str, two: str, *, refused: bool) -> Scenario:
 
 SHARES = (
     Mutant(
-        "a name that is freed is offered to who waits for it",
-        "commit",
-        "redis.call('ZADD', effects, now, waiting.effect)",
-        "",
-        shares.test_who_waits_for_a_held_name_gets_it_first_come_first_served,
-    ),
-    Mutant(
-        "a name that was offered is taken by nobody else",
-        "commit",
-        "if is_offered and in_the_way(waiting.name, waiting.record) then",
-        "if false then",
-        shares.test_who_waits_for_a_held_name_gets_it_first_come_first_served,
-    ),
-    Mutant(
         "an offer ends",
         "commit",
         "waiting.offered > 0 and now_ms < waiting.offered + OFFER_MS",
         "waiting.offered > 0",
-        shares.test_who_does_not_come_for_an_offered_name_loses_its_place,
-    ),
-    Mutant(
-        "who did not come loses its place",
-        "commit",
-        "if waiting.offered == 0 or now_ms < waiting.offered + OFFER_MS then",
-        "if true then",
         shares.test_who_does_not_come_for_an_offered_name_loses_its_place,
     ),
     Mutant(
@@ -47,13 +26,6 @@ SHARES = (
         "      due_at = now_ms\n",
         "",
         shares.test_a_name_that_became_free_meanwhile_is_tried_at_once,
-    ),
-    Mutant(
-        "a name is held by one",
-        "commit",
-        "if holder then",
-        "if false then",
-        held("src/a.py", "src/a.py", refused=True),
     ),
     Mutant(
         "a held name covers the names below it",
@@ -91,24 +63,10 @@ SHARES = (
         shares.test_names_are_kept_from_state_to_state_and_freed_with_the_last,
     ),
     Mutant(
-        "a create needs its names, too",
-        "create",
-        "if holder then",
-        "if false then",
-        shares.test_a_record_that_needs_a_held_name_is_not_born,
-    ),
-    Mutant(
         "a record that is taken leaves the queue",
         "commit",
         "redis.call('ZREM', left_queue, id)",
         "1",
-        shares.test_a_line_has_a_name_and_is_forgotten_when_it_is_empty,
-    ),
-    Mutant(
-        "an empty queue is not listed",
-        "commit",
-        "redis.call('SREM', queues, shares.left)",
-        "",
         shares.test_a_line_has_a_name_and_is_forgotten_when_it_is_empty,
     ),
     Mutant(
@@ -133,20 +91,6 @@ SHARES = (
         shares.test_who_takes_holds_the_work_before_anybody_hears_of_it,
     ),
     Mutant(
-        "a create leases the effect of the state at once",
-        "create",
-        "if plan.leased_at then\n  lease",
-        "if false then\n  lease",
-        shares.test_a_record_can_be_born_in_the_hands_of_its_maker,
-    ),
-    Mutant(
-        "no effect of a paused record is leased at once",
-        "commit",
-        "if paused and not plan.lease_optional then",
-        "if false then",
-        shares.test_nobody_takes_what_is_paused,
-    ),
-    Mutant(
         "a paused record can do without a lease that is optional",
         "commit",
         "if paused and not plan.lease_optional then",
@@ -161,24 +105,10 @@ SHARES = (
         shares.test_a_paused_record_is_not_given_a_lease_that_it_can_do_without,
     ),
     Mutant(
-        "a paused record owes the effect that it would have leased",
-        "commit",
-        "if n ~= plan.leased_at or owner.paused then",
-        "if n ~= plan.leased_at then",
-        shares.test_a_paused_record_is_not_given_a_lease_that_it_can_do_without,
-    ),
-    Mutant(
         "a message is pushed for the effect that it is about",
         "commit",
         "used = has_message and used + 1 or used",
         "used = n",
         shares.test_the_message_of_another_effect_is_pushed_beside_a_lease,
-    ),
-    Mutant(
-        "no effect is leased at once while its place is occupied",
-        "commit",
-        "if occupied then",
-        "if false then",
-        shares.test_nobody_takes_a_place_that_somebody_may_still_be_in,
     ),
 )

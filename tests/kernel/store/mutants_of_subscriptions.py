@@ -1,7 +1,8 @@
-"""Guards of subscriptions, slots and limits, each with the test that fails without it."""
+"""Guards of subscriptions, slots, limits and inboxes, each with the test that fails without it."""
 
 from __future__ import annotations
 
+from tests.kernel.store import test_inboxes as inboxes
 from tests.kernel.store import test_nodes as nodes
 from tests.kernel.store import test_slots as slots
 from tests.kernel.store import test_subscriptions as tells
@@ -9,74 +10,18 @@ from tests.kernel.store.mutant import Mutant
 
 TELLS: tuple[Mutant, ...] = (
     Mutant(
-        "a subscriber learns that the record has ended",
-        "subscribe",
-        "if ended == '1' then",
-        "if false then",
-        tells.test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere,
-    ),
-    Mutant(
         "a subscriber that comes after the end is not kept",
         "subscribe",
         "if ended == '1' then",
-        "redis.call('SADD', subscribers, subscriber)\nif ended == '1' then",
+        "redis.call('SADD', subscribers, plan.subscriber)\nif ended == '1' then",
         tells.test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere,
     ),
     Mutant(
         "a subscriber that comes before the end is kept",
         "subscribe",
-        "redis.call('SADD', subscribers, subscriber)\nredis.call('PERSIST', subscribers)",
+        "redis.call('SADD', subscribers, plan.subscriber)\nredis.call('PERSIST', subscribers)",
         "",
         tells.test_who_registers_before_the_end_is_kept_until_after_it,
-    ),
-    Mutant(
-        "a subscriber to a live record is kept as long as that",
-        "subscribe",
-        "redis.call('PERSIST', subscribers)",
-        "",
-        tells.test_who_registers_with_a_live_record_is_kept_as_long_as_that,
-    ),
-    Mutant(
-        "a subscriber comes ahead where it says so",
-        "subscribe",
-        "if ahead_ms ~= '0' then",
-        "if true then",
-        tells.test_who_asks_for_a_record_that_is_not_there_leaves_who_came_ahead,
-    ),
-    Mutant(
-        "a subscription ahead is kept",
-        "subscribe",
-        "if ahead_ms ~= '0' then",
-        "if false then",
-        tells.test_who_registers_ahead_hears_of_the_end_of_a_record_that_came_later,
-    ),
-    Mutant(
-        "a subscription to what never comes is forgotten",
-        "subscribe",
-        "redis.call('PEXPIRE', subscribers, ahead_ms)",
-        "",
-        tells.test_who_registers_ahead_hears_of_the_end_of_a_record_that_came_later,
-    ),
-    Mutant(
-        "a subscriber learns that the record is deleted",
-        "subscribe",
-        "if redis.call('EXISTS', tombstone) == 1 then",
-        "if false then",
-        tells.test_who_registers_with_a_record_that_is_deleted_is_told_so,
-    ),
-    Mutant(
-        "an end with subscribers owes a notification",
-        "commit",
-        "redis.call('EXISTS', subscribers) == 0",
-        "true",
-        tells.test_who_registers_before_the_end_is_kept_until_after_it,
-    ),
-    Mutant(
-        "an end without subscribers owes no notification",
-        "commit",
-        "redis.call('EXISTS', subscribers) == 0",
-        "false",
-        tells.test_an_end_that_nobody_waits_for_owes_no_tell,
     ),
     Mutant(
         "nobody subscribes to a record that does not exist",
@@ -102,8 +47,8 @@ TELLS: tuple[Mutant, ...] = (
     Mutant(
         "every member of a page joins",
         "join_countdown",
-        "unpack(ARGV)",
-        "ARGV[1]",
+        "unpack(plan.joining)",
+        "plan.joining[1]",
         tells.test_more_join_than_fit_on_a_page,
     ),
     Mutant(
@@ -112,13 +57,6 @@ TELLS: tuple[Mutant, ...] = (
         "if redis.call('SREM', members, member) == 0 then",
         "if redis.call('SREM', members, member) == 2 then",
         tells.test_a_repeated_departure_and_one_of_a_stranger_change_nothing,
-    ),
-    Mutant(
-        "only the last of many members creates the advance",
-        "leave_countdown",
-        "if redis.call('SCARD', members) > 0 then",
-        "if false then",
-        tells.test_five_hundred_ends_in_other_partitions_advance_once,
     ),
     Mutant(
         "a record of another family that has ended gets no advance",
@@ -137,8 +75,8 @@ TELLS: tuple[Mutant, ...] = (
     Mutant(
         "subscribers are deleted with the record",
         "prune",
-        "for n = next_key, #KEYS do",
-        "for n = next_key + 1, #KEYS do",
+        "for _, key in ipairs(own) do",
+        "for _, key in ipairs({unpack(own, 1, 5)}) do",
         tells.test_who_is_still_to_be_told_keeps_an_ended_record_and_goes_with_it,
     ),
 )
@@ -179,67 +117,18 @@ SLOTS: tuple[Mutant, ...] = (
         slots.test_names_that_nobody_uses_leave_nothing_behind,
     ),
     Mutant(
-        "a holder of a slot is not in the queue",
-        "acquire_slot",
-        "if not redis.call('ZSCORE', holders, id) then",
-        "if true then",
-        slots.test_a_repeat_keeps_the_slot_and_stands_in_no_line,
-    ),
-    Mutant(
         "a repeat keeps the place in the queue",
         "acquire_slot",
-        "queue, 'NX', score",
-        "queue, score",
+        "queue, 'NX', plan.score",
+        "queue, plan.score",
         slots.test_whoever_came_first_keeps_its_place_when_it_asks_again,
-    ),
-    Mutant(
-        "a slot that was taken is marked as taken",
-        "acquire_slot",
-        "redis.call('ZADD', holders, now_ms, id)",
-        "",
-        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
-    ),
-    Mutant(
-        "asking for a slot offers the free slots",
-        "acquire_slot",
-        "\noffer_slots(holders, queue, limit)",
-        "",
-        slots.test_a_repeat_keeps_the_slot_and_stands_in_no_line,
     ),
     Mutant(
         "asking for a slot returns the holders to wake",
         "acquire_slot",
-        "unpack(holders_to_wake(holders, reports, call_id))",
+        "unpack(holders_to_wake(holders, reports, plan.call_id))",
         "nil",
         slots.test_whoever_asks_hears_of_others_that_were_given_a_slot,
-    ),
-    Mutant(
-        "a repeat names again whom to wake",
-        "release_slot",
-        "if reported[n + 1] == call_id then",
-        "if false then",
-        slots.test_a_repeat_of_a_call_names_again_whom_the_first_one_named,
-    ),
-    Mutant(
-        "a slot is given back",
-        "release_slot",
-        "redis.call('ZREM', holders, id)",
-        "",
-        slots.test_a_slot_that_is_given_back_goes_by_priority_then_age,
-    ),
-    Mutant(
-        "a place in the queue is given back",
-        "release_slot",
-        "redis.call('ZREM', queue, id)",
-        "",
-        slots.test_whoever_leaves_the_line_is_given_nothing,
-    ),
-    Mutant(
-        "a slot that was given back is offered",
-        "release_slot",
-        "\noffer_slots(holders, queue, limit)",
-        "",
-        slots.test_a_slot_that_is_given_back_goes_by_priority_then_age,
     ),
     Mutant(
         "the first in the queue is next",
@@ -299,22 +188,8 @@ SUMS: tuple[Mutant, ...] = (
         "in pairs({}) do",
         nodes.test_a_row_that_caps_changes_what_may_be_spent_from_then_on,
     ),
-    Mutant(
-        "what a note counts is summed in the tree",
-        "note",
-        "add_to_trees(chain, 'tree.' .. name, amount)",
-        "",
-        nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
-    ),
 )
 RUNS: tuple[Mutant, ...] = (
-    Mutant(
-        "a commit counts no more runs than are left",
-        "commit",
-        "if runs > 0 and lacks_runs(keys.chain, runs) then",
-        "if false then",
-        nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
-    ),
     Mutant(
         "a commit that counts no runs is not refused",
         "commit",
@@ -365,4 +240,55 @@ RUNS: tuple[Mutant, ...] = (
         nodes.test_a_raised_bound_lets_more_run,
     ),
 )
-CROSSING = (*TELLS, *SLOTS, *SUMS, *RUNS)
+INBOXES: tuple[Mutant, ...] = (
+    Mutant(
+        "a record that does not exist gets no mail",
+        "post",
+        "if not version then",
+        "version = version or '1'\nif false then",
+        inboxes.test_mail_to_what_was_forgotten_meanwhile_is_kept_nowhere,
+    ),
+    Mutant(
+        "mail that was not read stays",
+        "post",
+        "'MINID', plan.read_up_to",
+        "'MAXLEN', plan.length_max - 1",
+        inboxes.test_what_was_read_makes_room_and_what_was_not_is_never_thrown_away,
+    ),
+    Mutant(
+        "mail creates one effect at a time",
+        "post",
+        "waiting = waiting or owed and",
+        "waiting = false and owed and",
+        inboxes.test_a_thousand_letters_are_one_look_until_somebody_looks,
+    ),
+    Mutant(
+        "mail creates another effect beside one that has begun",
+        "post",
+        " and entry.state == 'owed'",
+        "",
+        inboxes.test_a_thousand_letters_are_one_look_until_somebody_looks,
+    ),
+    Mutant(
+        "mail creates another effect beside one that waits after a failure",
+        "post",
+        " and entry.not_before <= now_ms",
+        "",
+        inboxes.test_a_look_that_waits_after_a_failure_does_not_hold_up_what_comes,
+    ),
+    Mutant(
+        "an interrupt is posted to a carried effect, too",
+        "commit",
+        "entry.interrupts + 1",
+        "entry.interrupts + (internal and 1 or 0)",
+        inboxes.test_an_interrupt_reaches_who_holds_the_session_that_goes_on,
+    ),
+    Mutant(
+        "mail to a paused record creates an effect outside the index",
+        "post",
+        "paused = paused == '1',",
+        "paused = false,",
+        inboxes.test_a_paused_agent_is_posted_to_and_looks_when_it_goes_on,
+    ),
+)
+CROSSING = (*TELLS, *SLOTS, *SUMS, *RUNS, *INBOXES)

@@ -18,6 +18,7 @@ import importlib
 import inspect
 import itertools
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,13 +28,14 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
 
-from interlock.kernel.store import scripts
+from interlock.kernel.store import migration, scripts
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store import kernel_at_a_fixed_time as fixed_time
 from tests.kernel.store.kernel_at_a_fixed_time import ORIGINAL, Text, World
@@ -41,9 +43,11 @@ from tests.kernel.store.kernel_at_a_fixed_time import ORIGINAL, Text, World
 LUA = Path(str(files("interlock.kernel.store"))) / "lua"
 HERE = Path(__file__).parent
 LEFT_OUT = {"test_mutants", "test_histories"}
+FIXTURES = {"world", "client", "prefix", "text", "server", "monkeypatch"}
+FIXED_TIME = {"world", "text"}  # tests with one of these have a clock that only they move
 WRITES = r"(?:H|Z|S|X|L|P|UN|D|IN)[A-Z]+"
 READS = {"HGET", "HMGET", "HGETALL", "HKEYS", "HLEN", "ZSCORE", "ZRANGE", "ZCARD", "SISMEMBER"}
-READS |= {"SCARD", "XLEN", "XREVRANGE", "INFO"}
+READS |= {"SCARD", "XLEN", "XRANGE", "XREVRANGE", "INFO"}
 CALL = re.compile(rf"redis\.call\(\s*'({WRITES})'")
 GUARD = re.compile(r"\b(?:else)?if\s+(.+?)\s+then\b", re.DOTALL)
 JOINT = re.compile(r"\s+(and|or)\s+")
@@ -51,7 +55,9 @@ COMMENT = re.compile(r"--.*")
 STATEMENT = re.compile(r"^ *(?:[a-z_]+\(.*\)|[a-z_]+\.[a-z_]+ = .*[^,{(])$")
 SAME_AS_1 = {"1", "1-0"}  # to a server that takes either as a number or a position
 SOCKET_S = 10.0
+TEST_S = 20  # a test that takes longer repeats a call for ever, which is a failure
 NOT_YET = "a name that is offered is not freed before that, unless the clock is set back"
+NO_TIMER = "what no timer has as its name is deleted in vain"
 SLOWER = "the script only reads more than it needs"
 # Changes after which a script does the same: the file, what was there, and what takes its place.
 SAME = {
@@ -60,6 +66,7 @@ SAME = {
     ("adopt", "was_quarantined", "true"): SLOWER,
     ("claim", "asked", "true"): SLOWER,
     ("release", "asked", "true"): SLOWER,
+    ("part/entry", "mark == 't'", "true"): NO_TIMER,
     ("part/slot_wait", "asked", "true"): SLOWER,
     ("commit", "left.revived", "true"): SLOWER,
     ("renew", "was_quarantined", "true"): SLOWER,
@@ -67,6 +74,8 @@ SAME = {
     ("settle", "entry.kind == 'spawn'", "true"): "other effects are given no countdown",
     ("part/transition", "not set_anew[name]", "true"): "what is set anew is written afterwards",
     ("identify_server", "open_at", "'1'"): "any time that is past opens the gate",
+    ("reject", "'size'", "'1'"): "the script reads it by its place; the name is for people",
+    ("take_publication", "'-inf'", "'1'"): "nothing was taken in the first ms of all time",
     ("restore", "'mail'", "'1'"): "the message is deleted at once",
     ("restore", "'{}'", "'1'"): "the message is deleted at once",
 }
@@ -92,10 +101,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Case:
-    """One test of this folder; it has its arguments but for the world."""
+    """One test of this folder; it has its arguments but for the fixtures that it needs."""
 
     name: str
-    run: Callable[[World], None]
+    run: Callable[..., None]
+    needs: frozenset[str]
 
 
 def body_of(file: str) -> str:
@@ -191,7 +201,7 @@ def _arguments(body: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def cases() -> Iterator[Case]:
-    """Yield every test of this folder that needs nothing but a world."""
+    """Yield every test of this folder that needs no other fixtures than FIXTURES."""
     for path in sorted(HERE.glob("test_*.py")):
         if path.stem in LEFT_OUT:
             continue
@@ -208,8 +218,9 @@ def _cases_of(name: str, test: Callable[..., None]) -> Iterator[Case]:
             names, values = mark.args[:2]
             rows = [{**row, **one} for row in rows for one in _rows(names, values)]
     for row in rows:
-        if set(inspect.signature(test).parameters) == {"world", *row}:
-            yield Case(name, partial(test, **row))
+        needs = frozenset(inspect.signature(test).parameters) - set(row)
+        if needs and needs <= FIXTURES:
+            yield Case(name, partial(test, **row), needs)
 
 
 def _rows(names: str | Sequence[str], values: Any) -> Iterator[dict[str, Any]]:
@@ -239,14 +250,23 @@ class Round:
 
     def fails(self, case: Case, change: Change | None) -> str:
         """Run a test; return how it failed, or ''."""
-        text = Text()
+        text = Text() if case.needs & FIXED_TIME else Text(now_us=None)
         fixed_time.ORIGINAL = partial(changed, change)  # type: ignore[assignment]
         scripts.source_of = text.source_of  # type: ignore[assignment]
         scripts.sha_of = partial(self._sha_of, text)  # type: ignore[assignment]
-        try:
-            case.run(world=World(self.client, f"m{uuid4().hex[:8]}", text))  # type: ignore[call-arg]
-        except (Exception, pytest.fail.Exception) as failure:  # noqa: BLE001 - any failure tells it
-            return f"{type(failure).__name__}: {failure}"
+        prefix = f"m{uuid4().hex[:8]}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(migration, "FENCE_S", 0)  # there are no others to wait for
+            world = World(self.client, prefix, text)
+            given = {"world": world, "text": text, "prefix": prefix, "monkeypatch": patch}
+            given |= {"server": self.server, "client": self.client}
+            signal.alarm(TEST_S)
+            try:
+                case.run(**{name: given[name] for name in case.needs})
+            except (Exception, pytest.fail.Exception) as failure:  # noqa: BLE001 - any tells it
+                return f"{type(failure).__name__}: {failure}"
+            finally:
+                signal.alarm(0)
         return ""
 
     def _sha_of(self, text: Text, name: str) -> str:
@@ -283,6 +303,7 @@ def main(wanted: Sequence[str]) -> None:
     every = sorted(str(p.relative_to(LUA).with_suffix("")) for p in LUA.rglob("*.lua"))
     if unknown := sorted(set(wanted) - set(every)):
         sys.exit(f"there is no script {unknown[0]}; there are: {', '.join(every)}")
+    signal.signal(signal.SIGALRM, _give_up)
     with TemporaryDirectory() as folder:
         round_ = Round(Path(folder))
         try:
@@ -290,6 +311,11 @@ def main(wanted: Sequence[str]) -> None:
         finally:
             round_.close()
     sys.exit(1 if survived else 0)
+
+
+def _give_up(_signal: int, _frame: FrameType | None) -> None:
+    # A TimeoutError would be taken for a late answer of the server, and the call repeated.
+    pytest.fail(f"a test has taken longer than {TEST_S} s")
 
 
 def _run(round_: Round, wanted: Sequence[str]) -> int:

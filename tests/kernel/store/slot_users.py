@@ -61,8 +61,8 @@ def release(world: World, key: str, stamp: str, slots: str = ACME) -> tuple[str,
     return world.leases.slots.release(slots, NUMBER_OF_SLOTS[slots], key, stamp)
 
 
-def check(world: World, key: str, *, too_long: bool = False) -> str:
-    return world.leases.slots.check(key, poll_ms=1_000, too_long=too_long)[0]
+def check(world: World, key: str, *, too_long: bool = False, slots: str = ACME) -> str:
+    return world.leases.slots.check(slots, key, poll_ms=1_000, too_long=too_long)[0]
 
 
 def held(world: World, slots: str = ACME) -> int:

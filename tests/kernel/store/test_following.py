@@ -10,8 +10,8 @@ import pytest
 from interlock.kernel.effect import CASCADE
 from interlock.kernel.errors import HeldError, MissedError
 from interlock.kernel.event import Event
+from interlock.kernel.fired import Fired
 from interlock.kernel.following import HOPS_MAX
-from interlock.kernel.lifecycle import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.feed import Feed

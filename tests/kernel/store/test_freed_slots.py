@@ -107,7 +107,7 @@ def test_what_may_begin_is_due_and_polled_soon(world: World) -> None:
     key = owing(world, "r", priority=3)
     needs(world, key)
 
-    assert world.leases.slots.check(key, poll_ms=700) == ("due", 3)
+    assert world.leases.slots.check(ACME, key, poll_ms=700) == ("due", 3)
     assert world.score(key) == world.now + 700
 
 
@@ -181,7 +181,7 @@ def test_an_offer_that_nobody_comes_for_goes_to_who_comes(world: World) -> None:
     world.later(OFFER_MS)
 
     assert begin(world, two)
-    reports = world.keys.effect_slots(ACME)[2]
+    reports = world.keys.effect_slots(ACME)["reports"]
     assert not scripts.read(world.client, "HEXISTS", reports, one), "it is to be woken no more"
     assert begin(world, one) is None, "it waits for the next"
     assert (held(world), waiting(world)) == (2, 1)

@@ -15,11 +15,11 @@ from interlock.kernel.errors import (
     OpIdReusedError,
     UnknownRecordError,
 )
-from interlock.kernel.machines.loops.effects import MAIL_CHECK
 from interlock.kernel.store import inboxes
 from interlock.kernel.store.commands import Answer
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.store.leases import Lease, Order
+from interlock.systems.loops.machines.effects import MAIL_CHECK
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 
 OWL = "owl/1"

@@ -12,8 +12,8 @@ import pytest
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import parent_of, partition_of
 from interlock.kernel.store import listings
-from interlock.kernel.store.listings import SCAN_MIN, Filter, Page
-from interlock.kernel.store.scripts import read, read_all
+from interlock.kernel.store.listings import SCAN_MIN, Filter, Page, page_plan
+from interlock.kernel.store.scripts import call, read, read_all
 from tests.kernel.store.invariants import found_by
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
@@ -329,3 +329,27 @@ def test_a_cursor_that_somebody_made_up_is_refused(world: World, position: list[
 
     with pytest.raises(CallError, match="no cursor of this list"):
         world.listings.page(ALL, limit=1, cursor=made_up)
+
+
+def test_a_page_of_several_states_begins_with_the_oldest_of_all(world: World) -> None:
+    world.create("r")
+    for of in ("r/b", "r/a"):
+        create(world, of)
+        world.later(1)
+    world.fire("r/a", "begin")
+    states = [("life", "working"), ("life", "idle")]
+    indexes = [world.keys.state_index_of(partition_of("r"), *state) for state in states]
+    plan = page_plan("oldest", ("-inf", ""), "+inf", 1)
+
+    assert call(world.client, "list_page", {"indexes": indexes}, plan)[:2] == [2, b"r/b"]
+
+
+def test_a_record_is_not_found_by_a_word_that_its_title_has_lost(world: World) -> None:
+    create(world, "r", "rent due")
+    world.fire("r", "begin")
+    world.fire("r", "poke", {"value": "soon"})
+    assert ids(world.listings.page(replace(ALL, text="soon"))) == ["r"]
+    world.fire("r", "poke", {"value": "rent"})
+
+    assert ids(world.listings.page(replace(ALL, text="soon"))) == []
+    assert ids(world.listings.page(replace(ALL, text="rent"))) == ["r"]

@@ -7,9 +7,12 @@ guard without a test, or a test that shows nothing.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
 from interlock.kernel import lifecycle
+from interlock.kernel import notes as kernel_notes
 from interlock.kernel.errors import KernelError
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_notes as notes
@@ -18,12 +21,9 @@ from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.mutant import Mutant, Scenario
 from tests.kernel.store.mutants_of_commits import COMMITS
 from tests.kernel.store.mutants_of_families import FAMILIES
-from tests.kernel.store.mutants_of_feeds import FEEDS
-from tests.kernel.store.mutants_of_inboxes import INBOXES
 from tests.kernel.store.mutants_of_leases import LEASES
+from tests.kernel.store.mutants_of_moves_and_restores import MOVES, RESTORES
 from tests.kernel.store.mutants_of_places import PLACES
-from tests.kernel.store.mutants_of_restores import RESTORES
-from tests.kernel.store.mutants_of_runs import RUNS
 from tests.kernel.store.mutants_of_shares import SHARES
 from tests.kernel.store.mutants_of_subscriptions import CROSSING
 
@@ -34,10 +34,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLACES,
     *SHARES,
     *CROSSING,
-    *INBOXES,
-    *RUNS,
     *RESTORES,
-    *FEEDS,
+    *MOVES,
 )
 
 
@@ -51,27 +49,31 @@ def test_a_guard_that_is_removed_is_missed(mutant: Mutant, world: World, text: T
     assert "nonexistent global" not in str(missed.value)
 
 
-PYTHON_MUTANTS: tuple[tuple[str, str, object, Scenario], ...] = (
+PYTHON_MUTANTS: tuple[tuple[str, ModuleType, str, object, Scenario], ...] = (
     (
         "warrants-come-before-the-table",
+        lifecycle,
         "entitled",
         lambda *_: True,
         outcomes.test_a_late_outcome_is_fenced_even_where_the_table_would_refuse_it,
     ),
     (
         "op-ids-have-a-bounded-length",
+        kernel_notes,
         "check_op_id",
         lambda _: None,
         notes.test_deltas_without_an_op_id_are_refused,
     ),
     (
         "deltas-are-countable",
+        lifecycle,
         "check_deltas",
         lambda _: None,
         commits.test_deltas_that_a_script_cannot_count_are_refused_before_anything_is_written,
     ),
     (
         "facts-are-read",
+        lifecycle,
         "facts_read",
         lambda *_: (),
         commits.test_facts_of_ancestors_decide,
@@ -80,17 +82,18 @@ PYTHON_MUTANTS: tuple[tuple[str, str, object, Scenario], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("name", "instead", "missed_by"),
+    ("module", "name", "instead", "missed_by"),
     [mutant[1:] for mutant in PYTHON_MUTANTS],
     ids=[mutant[0] for mutant in PYTHON_MUTANTS],
 )
 def test_a_check_that_is_removed_is_missed(
+    module: ModuleType,
     name: str,
     instead: object,
     missed_by: Scenario,
     world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lifecycle, name, instead)
+    monkeypatch.setattr(module, name, instead)
     with pytest.raises((AssertionError, KernelError, pytest.fail.Exception)):
         missed_by(world)

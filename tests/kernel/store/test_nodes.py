@@ -344,3 +344,20 @@ def test_every_effect_that_is_declared_is_known_by_name() -> None:
     declared = {"register", "start", "run", "free", "show", "notification"}
 
     assert set(NODE.effects) == declared | {"cascade"}, "it has an advance"
+
+
+def test_a_mirror_that_a_person_is_asked_about_is_not_replaced(world: World) -> None:
+    node(world)
+    world.leases.release(world.claim("show", of=OF), delay_ms=1, counted=True, asks=True)
+    world.fire(OF, "configure", {"value": 2})
+
+    assert sorted(shown_by(world)) == ["1", "2"]
+    assert world.waits(OF)
+
+
+def test_what_is_shown_late_sends_no_message_of_another_effect(world: World) -> None:
+    world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
+    node(world, "activate", "met", "begin")
+    key = world.key("run", OF).encode()
+
+    assert world.list_of(world.keys.prefix + "q").count(key) == 1

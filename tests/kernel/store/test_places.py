@@ -347,3 +347,43 @@ def test_a_place_that_is_freed_wakes_nothing_that_does_not_need_it(world: World)
     world.settle(lease)
 
     assert world.score(key) == before
+
+
+def sharing(world: World) -> str:
+    """Owe an effect that needs no place and one that does; return the id of the latter."""
+    world.at("building")
+    world.fire("r", "again")
+    world.fire("r", "revise")
+    assert (world.state_of("work"), world.state_of("build")) == ("owed", "gone")
+    return world.key("clear")
+
+
+def test_work_that_shares_no_place_keeps_nobody_out_of_it(world: World) -> None:
+    key = sharing(world)
+    world.claim("work")
+
+    assert isinstance(world.ask(key, "b"), Lease)
+
+
+def test_work_that_shares_no_place_wakes_nobody_when_it_ends(world: World) -> None:
+    key = sharing(world)
+    before, lease = world.score(key), world.claim("work")
+    world.later(1)
+    world.fire("r", "done", warrant=token(lease))
+
+    assert world.score(key) == before != world.now
+
+
+def test_a_place_that_is_freed_wakes_the_lost_work_that_waits_for_it(world: World) -> None:
+    world.at("building")
+    world.fire("r", "again")
+    lost = world.claim("build")
+    world.later(LEASE_MS)
+    world.poll()
+    world.later(GRACE_MS)
+    clear = world.claim("clear")
+    assert world.state_of("build") == "lapsed"
+    world.later(1)
+    world.settle(clear)
+
+    assert world.score(lost.key) == world.now

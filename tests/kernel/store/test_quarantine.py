@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.errors import FencedError, OpIdReusedError, StaleDecisionError
 from interlock.kernel.record import RecordId, partition_of
-from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
 from interlock.kernel.store.scripts import read
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, LIMITS, World, token
@@ -157,7 +157,7 @@ def test_leaving_the_state_ends_it(world: World) -> None:
 def test_retry_gives_fresh_attempts_and_the_old_token_stays_good(world: World) -> None:
     lease = quarantined(world)
     with pytest.raises(StaleDecisionError, match=world.record().retry_proposal):
-        world.lifecycle.flag("retry", "r", op_id="old", cause=ACTOR, proposal="r:retry:1.7.0")
+        world.lifecycle.flag("retry", "r", Call(ACTOR, "old"), proposal="r:retry:1.7.0")
     answer = world.flag("retry", op="again")
 
     assert [message.key for message in answer.owed] == [lease.key]
@@ -394,7 +394,7 @@ def test_a_person_in_the_way_is_not_reminded_of_a_quarantine_that_has_ended(
 def answer_card(world: World, proposal: str) -> str:
     """Let the effects of the record try again, as an answer to the card with this proposal."""
     op_id = f"answer:{world.now}:{proposal}"
-    return world.lifecycle.flag("retry", "r", op_id=op_id, cause=ACTOR, proposal=proposal).status
+    return world.lifecycle.flag("retry", "r", Call(ACTOR, op_id), proposal=proposal).status
 
 
 def test_a_quarantine_is_answered_by_the_proposal_of_its_card(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 from interlock.kernel.errors import CallError
 from interlock.kernel.store import rejected
 from interlock.kernel.store.rejected import RejectedMessages
+from interlock.kernel.store.scripts import call
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 
@@ -74,3 +75,14 @@ def test_a_message_that_is_not_kept_is_said_to_be_so(world: World, message_id: s
         messages.message(message_id)
     with pytest.raises(CallError, match="rejected message"):
         messages.drop(message_id)
+
+
+def test_who_drops_a_message_second_changes_nothing(world: World) -> None:
+    messages = RejectedMessages(world.client, world.keys)
+    messages.put("bad", "why", "a")
+    (kept,) = messages.newest(1)
+    named = {"rejected": world.keys.rejected(), "bytes": world.keys.rejected_bytes()}
+    found = [call(world.client, "drop_rejected", named, {"id": kept.id}) for _ in range(2)]
+
+    assert found == [[b"dropped"], [b"missing"]]
+    assert world.client.get(world.keys.rejected_bytes()) == b"0"

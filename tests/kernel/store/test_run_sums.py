@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.runs.codon.changes import counters as sums_of
-from interlock.kernel.machines.runs.codon.table import CODON as MACHINE
-from interlock.kernel.machines.runs.codon_types import codon_cost, codon_of
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import NoteDraft, Warrant
 from interlock.kernel.store.fold import fold, sums
-from tests.kernel.runs.codons import CHAIN, sentinel
+from interlock.systems.runs.machines.codon.changes import counters as sums_of
+from interlock.systems.runs.machines.codon.table import CODON as MACHINE
+from interlock.systems.runs.machines.codon_types import codon_cost, codon_of
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (
     CODON,
@@ -30,6 +29,7 @@ from tests.kernel.store.machines_runs import (
     tell,
     workspace,
 )
+from tests.systems.runs.machines.codons import CHAIN, sentinel
 
 NAMES = ("cost", "spent")
 

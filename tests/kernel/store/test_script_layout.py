@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from interlock.kernel.store import scripts
 from interlock.kernel.store.script_layout import ScriptLayout, layout_in
-from interlock.kernel.store.scripts import layout_of
+from interlock.kernel.store.scripts import layout_of, source_of
 
 SCRIPT = """\
 -- Returns what it is given.
@@ -26,9 +29,7 @@ KEYS = {"record": "{a}r", "log": "{a}log"}
 
 
 def layout() -> ScriptLayout:
-    found = layout_in(SCRIPT)
-    assert found is not None
-    return found
+    return layout_in(SCRIPT)
 
 
 def seen(client: redis.Redis, keys: dict[str, Any], plan: dict[str, Any]) -> Any:
@@ -70,10 +71,34 @@ def test_a_name_that_does_not_fit_is_refused(keys: dict[str, Any], plan: dict[st
         layout().arranged(keys, plan)
 
 
-def test_a_script_whose_comment_lists_no_names_has_no_layout() -> None:
-    prose = SCRIPT.replace("record, log,", "record, log of it,")
+@pytest.mark.parametrize(
+    "script",
+    [
+        SCRIPT.replace("record, log,", "record, log of it,"),
+        SCRIPT.replace("-- ARGV ", "-- It takes "),
+        f"{SCRIPT}local record = KEYS[1]",
+        f"{SCRIPT}return unpack(ARGV)",
+    ],
+    ids=["prose", "no arguments", "a position", "all arguments"],
+)
+def test_a_script_without_names_is_refused(script: str) -> None:
+    with pytest.raises(ValueError, match="keys and arguments are not by name in: -- Returns what"):
+        layout_in(script)
 
-    assert layout_in(prose) is None
-    assert layout_in(f"{SCRIPT}local record = KEYS[1]") is None
-    with pytest.raises(AssertionError, match=r"claim\.lua reads positions"):
-        layout_of("claim")
+
+def test_every_script_has_its_keys_and_arguments_by_name_and_uses_each() -> None:
+    names = [path.stem for path in Path(scripts.__file__).with_name("lua").glob("*.lua")]
+
+    assert len(names) > 50
+    for name in names:
+        assert names_without_use(name) == [], name
+
+
+def names_without_use(name: str) -> list[str]:
+    """Return the keys and arguments that a script's comment lists, and the script never uses."""
+    layout, source = layout_of(name), source_of(name).replace(layout_of(name).prologue, "")
+    code = re.sub(r"--.*", "", source)
+    short = (*layout.required, *layout.optional, *layout.lists)
+    args = [f"plan.{arg}" for arg in (*short, *layout.long, *layout.long_lists)]
+    known = [*layout.keys, *layout.key_lists, *args]
+    return [one for one in known if not re.search(rf"\b{re.escape(one)}\b", code)]

@@ -193,10 +193,15 @@ def test_a_repeat_of_a_call_names_again_whom_the_first_one_named(world: World) -
     for record in every.values():
         occupy(world, record)
     keys = world.keys
-    names = [keys.slots(NAME), keys.slots_queue(NAME), keys.slots_reports(NAME)]
+    named = {
+        "holders": keys.slots(NAME),
+        "queue": keys.slots_queue(NAME),
+        "reports": keys.slots_reports(NAME),
+    }
 
     def release(call_id: str) -> Any:
-        return scripts.call(world.client, "release_slot", names, ["g/a", 1, call_id])[1:]
+        plan = {"id": "g/a", "limit": 1, "call_id": call_id, "taken_by": "any"}
+        return scripts.call(world.client, "release_slot", named, plan)[1:]
 
     assert [release("one"), release("one"), release("two")] == [[b"g/b"], [b"g/b"], []]
     occupy(world, every["b"])

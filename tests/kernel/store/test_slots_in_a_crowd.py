@@ -110,7 +110,7 @@ class Crowd:
             self.world.renew(holder.lease)
 
     def check(self) -> None:
-        reports = self.world.keys.effect_slots(ACME)[2]
+        reports = self.world.keys.effect_slots(ACME)["reports"]
         for key, score in self.holders_by_score():
             report = scripts.read(self.world.client, "HGET", reports, key) or b""
             stamp = report.decode().removeprefix("taken ") if score > 0 else OFFERED
@@ -118,7 +118,7 @@ class Crowd:
                 self.freed.append((key, stamp))
 
     def holders_by_score(self) -> list[tuple[str, int]]:
-        holders = self.world.keys.effect_slots(ACME)[0]
+        holders = self.world.keys.effect_slots(ACME)["holders"]
         found = scripts.read(self.world.client, "ZRANGE", holders, 0, -1, "WITHSCORES")
         return [(key.decode(), int(score)) for key, score in found]
 

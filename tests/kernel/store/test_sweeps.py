@@ -58,4 +58,4 @@ def test_a_family_that_cannot_be_pruned_yet_is_tried_again_after_a_while(world: 
 def test_a_family_that_was_pruned_meanwhile_does_not_come_back(world: World) -> None:
     world.indexes.postpone(RecordId("r"), 0)
 
-    assert read(world.client, "EXISTS", world.keys.ended(world.partition())) == 0
+    assert read(world.client, "EXISTS", world.keys.ended_index(world.partition())) == 0

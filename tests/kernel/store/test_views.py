@@ -17,8 +17,8 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.round_trips import round_trips
-from tests.workers.tasks.claims import noted, same_partition, submitted
-from tests.workers.threads.threads import client_of, thread_payload
+from tests.systems.tasks.claims import noted, same_partition, submitted
+from tests.systems.threads.threads import client_of, thread_payload
 
 IDS = [f"v{number}" for number in range(9)]
 OPEN = "awaiting_intent_confirmation"

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from interlock.kernel.errors import ForbiddenError
 from interlock.kernel.machines import LISTED
+from interlock.systems.tasks.client import Tasks
 from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import make_token
 from interlock.workers.api.access import acting
@@ -18,8 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.submission import check_commands
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.producer_message import accept
-from interlock.workers.tasks.client import Tasks
-from tests.workers.threads.threads import client_of, thread_payload
+from tests.systems.threads.threads import client_of, thread_payload
 
 WORK = {"worker": {"command": "id"}}
 TASK = {"title": "mend it", "repo": "/elsewhere/repository", "agent": "id"}

@@ -14,8 +14,8 @@ from interlock.workers.client import Client
 from interlock.workers.engine.sessions import OWNER, new_link, sessions_of
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.round_trips import round_trips
+from tests.systems.threads.threads import client_of
 from tests.workers.access.tokens import keyring_of, new_session, new_token
-from tests.workers.threads.threads import client_of
 
 UP = "the-token-of-this-up"
 

@@ -19,8 +19,8 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
+from tests.systems.threads.threads import client_of, thread_payload
 from tests.workers.access.tokens import keyring_of, new_token
-from tests.workers.threads.threads import client_of, thread_payload
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.api.rates import BURST_S, Rates
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.systems.threads.threads import bring, client_of, thread_payload
 
 OPEN = {"/healthz"}
 # What an address of the API does; a new one has to be added here.
@@ -364,7 +364,7 @@ def test_no_caller_uses_up_the_op_id_of_a_timer(http: TestClient, interlock: Cli
     done = http.post("/v1/records/one:fire", json=body, headers=ann | {"Idempotency-Key": own})
 
     assert done.status_code == 200
-    assert interlock.dispatch.op_outcome("one", own) == ""
+    assert interlock.dispatch.lifecycle.op_outcome("one", own) == ""
     assert interlock.was_made("one", own)
 
 

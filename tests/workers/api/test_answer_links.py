@@ -13,19 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from interlock.kernel.event import Event
-from interlock.workers.api.app import create_app
-from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.webhooks.answer_links import (
+from interlock.systems.webhooks.answer_links import (
     LIFETIME_S,
     PATH,
     AnswerLink,
     LinkRefusedError,
     link_of,
 )
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from interlock.workers.remote.problems import KINDS, kind_of
 from tests.any_text import any_text
 from tests.conftest import NewProxy
 from tests.damage import chances, damaged
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.systems.threads.threads import bring, client_of, thread_payload
 
 Call = Callable[..., Any]
 
@@ -579,7 +579,7 @@ def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPa
     answered = CliRunner().invoke(app, ["serve"])
 
     assert answered.exit_code == 1
-    assert "the API needs fastapi: pip install 'interlock[web]'" in answered.output
+    assert "the console and the API need fastapi: pip install 'interlock[web]'" in answered.output
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])

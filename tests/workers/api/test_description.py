@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from interlock.workers.api.app import create_app
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 
 def test_each_operation_has_a_name_of_a_verb_and_a_noun(

@@ -12,9 +12,9 @@ import pytest
 from interlock.workers.access.roles import Role
 from interlock.workers.api import followers
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of
 
 CASES = 10_000
 OF_ONE_ADDRESS = 430  # makes a few more than so many

@@ -31,10 +31,10 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.event_export import EventExport
 from interlock.workers.remote.client import HttpClient
+from tests.systems.threads.threads import bring, client_of, thread_payload
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from httpx2 import Response
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import client_of
+from tests.systems.threads.threads import client_of
 
 
 @pytest.fixture

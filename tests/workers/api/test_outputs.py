@@ -17,11 +17,11 @@ from interlock.workers.api import followers
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.supervision import agent_output
+from tests.systems.tasks.claims import claimed
+from tests.systems.threads.threads import bring, client_of
 from tests.waiting import until
 from tests.workers.api.serving import served
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed
-from tests.workers.threads.threads import bring, client_of
 
 FOLDER = "supervisors/b/one~1"
 

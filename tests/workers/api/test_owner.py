@@ -25,9 +25,9 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.home import lock_home
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.up_file import TOKEN_FILE, new_token, telling
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.access.tokens import new_token as new_access_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of
 
 HERE = "http://127.0.0.1"
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

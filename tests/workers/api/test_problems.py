@@ -12,7 +12,7 @@ from interlock.kernel.store import scripts
 from interlock.workers.api.app import create_app
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 
 def test_a_record_that_cannot_be_read_is_named_to_the_caller_and_logged(

@@ -20,9 +20,9 @@ from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.slow_heads import HeadTimeoutProtocol
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.threads.threads import client_of
 from tests.waiting import until
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import client_of
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 BODY_BEGUN = (

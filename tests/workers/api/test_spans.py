@@ -12,13 +12,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from interlock.kernel.event import Event
+from interlock.systems.webhooks.answer_links import PATH
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.engine.trace_context import Tracing
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.webhooks.answer_links import PATH
+from tests.systems.threads.threads import client_of, thread_payload
 from tests.workers.access.tokens import new_token
-from tests.workers.threads.threads import client_of, thread_payload
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

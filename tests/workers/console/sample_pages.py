@@ -8,21 +8,21 @@ from urllib.parse import urlencode
 
 import redis
 
+from interlock.git.branch import Mark, make
+from interlock.git.repository import Repository
+from interlock.systems.loops.client import Loops
+from interlock.systems.tasks.agents import Agents
+from interlock.systems.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from interlock.workers.client import Client
 from interlock.workers.engine.work import Outcome
-from interlock.workers.gateways.git.branch import Mark, make
-from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.client import Loops
-from interlock.workers.tasks.agents import Agents
-from interlock.workers.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from tests.end_to_end.tasks.coding import git, make_repository
 from tests.races.in_process_worker import InProcessWorker
-from tests.workers.jobs.test_graphs import COMMAND, settle
-from tests.workers.runs.workspaces import CheckpointedFolder, StoredWorkspace
+from tests.systems.jobs.test_graphs import COMMAND, settle
+from tests.systems.runs.workspaces import CheckpointedFolder, StoredWorkspace
+from tests.systems.tasks.claims import claimed, fire, noted, taken
+from tests.systems.tasks.test_failed import fails, submitted
+from tests.systems.threads.threads import bring
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed, fire, noted, taken
-from tests.workers.tasks.test_failed import fails, submitted
-from tests.workers.threads.threads import bring
 
 Write = Callable[[str], str]  # returns what an agent writes in the field with this name
 Pages = dict[str, str]  # the address of each page, by what it shows

@@ -15,6 +15,9 @@ from httpx2 import Response
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.tasks import starved
+from interlock.systems.tasks.starved import count_starved
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console import bulk, flow
@@ -24,16 +27,14 @@ from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.top.snapshot import SnapshotReader
-from interlock.workers.tasks import starved
-from interlock.workers.tasks.starved import count_starved
 from tests.conftest import NewProxy
+from tests.systems.tasks.test_reassignment import submitted
+from tests.systems.threads.threads import bring, client_of, hold_canary
 from tests.workers.access.tokens import new_token
+from tests.workers.console.links import broken_links
 from tests.workers.console.sample_pages import sample_pages
-from tests.workers.tasks.test_reassignment import submitted
 from tests.workers.test_client import give_up
-from tests.workers.threads.threads import bring, client_of, hold_canary
 
 SITE = "http://interlock.example"
 OWN = {"Origin": SITE}
@@ -129,8 +130,8 @@ def test_a_person_answers_a_card_and_the_log_has_who_it_was(
     answered = browser.post("/inbox/paper", data=form, headers=OWN)
 
     assert 'href="/inbox/paper"' in inbox.text
-    assert "&#34;as proposed&#34;" in page.text  # the value as it will be executed
-    assert answered.headers["Location"] == "/records/paper"
+    assert "<td>as proposed" in page.text
+    assert answered.headers["Location"] == "/inbox?answered=paper", "no other card is open"
     last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
     assert (last.cause.actor, last.cause.codes) == ("ann", ("as:approver",))
 
@@ -304,7 +305,7 @@ def test_what_would_stay_as_it_is_is_said_before_and_not_counted_as_done_after(
     assert "Nothing would change" in again
 
 
-def test_what_an_agent_writes_in_any_field_is_shown_and_does_nothing(
+def test_what_an_agent_writes_is_shown_and_does_nothing_and_each_link_leads_to_a_page(
     browser: TestClient, interlock: Client, client: redis.Redis, tmp_path: Path
 ) -> None:
     fields: list[str] = []
@@ -322,6 +323,7 @@ def test_what_an_agent_writes_in_any_field_is_shown_and_does_nothing(
         assert "\u202e" not in text, what
     whole = unescape("".join(texts.values()))
     assert [field for field in fields if rf"\u202e{field}" not in whole] == []
+    assert broken_links(browser, "/", "/records", *pages.values()) == {}
 
 
 def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock: Client) -> None:
@@ -365,9 +367,28 @@ def test_the_search_finds_by_words_and_leads_to_an_id(
     assert 'href="/records/paper"' in found.text
     assert browser.get("/records", params={"q": "paper"}).headers["Location"] == "/records/paper"
     assert "There is no such record" in browser.get("/records", params={"q": "nothing"}).text
-    wrong = browser.get("/records", params={"q": "state:nowhere"})
+    for part in ("pap", "ape"):
+        assert 'href="/records/paper"' in browser.get("/records", params={"q": part}).text
+    named = browser.get("/records", params={"q": "state:waiting-for-approval"})
+    assert 'href="/records/paper"' in named.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "near"),
+    [
+        ("state:awaiting", "no machine has a state", "state:awaiting_confirmation"),
+        ("machne:thread", "there is no machne: to search by", "machine:thread"),
+    ],
+)
+def test_a_wrong_search_keeps_its_box_and_names_what_is_near(
+    browser: TestClient, interlock: Client, text: str, said: str, near: str
+) -> None:
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+    wrong = browser.get("/records", params={"q": text})
     assert wrong.status_code == 400
-    assert "no machine has a state" in wrong.text
+    assert said in wrong.text.replace("There", "there").replace("No m", "no m")
+    assert f'value="{text}"' in wrong.text
+    assert f">{near}</a>" in wrong.text
 
 
 def test_the_record_says_why_a_trigger_is_refused_now(

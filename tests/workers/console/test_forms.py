@@ -26,7 +26,7 @@ from interlock.workers.gateways.capabilities.registry import InvalidParametersEr
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

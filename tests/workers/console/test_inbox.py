@@ -11,37 +11,29 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
+from interlock.systems.jobs.client import Graphs
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console import card_page
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
 from interlock.workers.terminal.page import Section
 from tests.races.in_process_worker import InProcessWorker
+from tests.systems.jobs.test_graphs import brought
+from tests.systems.tasks.claims import claimed, fire, taken
+from tests.systems.threads.threads import bring, client_of, consent, step, thread_payload
 from tests.waiting import until
 from tests.workers.access.tokens import new_session
-from tests.workers.jobs.test_graphs import brought
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed, fire, taken
-from tests.workers.threads.threads import (
-    ACTION,
-    CONFIRMED,
-    CONTEXT,
-    STARTED,
-    bring,
-    client_of,
-    proposed,
-    step,
-    thread_payload,
-)
 
 SITE = "http://interlock.example"
 OWN = {"Origin": SITE}
 MARKUP = '<img src=x onerror="alert(1)">\u202e'
+HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 DIFF = {"files": 1, "added": 2, "removed": 0, "binary": 0}
 
 
@@ -60,7 +52,7 @@ def browser(interlock: Client) -> Iterator[TestClient]:
 
 def text_of(browser: TestClient, path: str, **query: Any) -> str:
     """Return what a page says, without its tags."""
-    page = browser.get(path, params=query)
+    page = browser.get(path, params=query or None)
     assert page.status_code == 200, page.text
     shown = re.sub(r"<[^>]+>", " ", page.text)
     return " ".join(unescape(shown).split())
@@ -68,18 +60,11 @@ def text_of(browser: TestClient, path: str, **query: Any) -> str:
 
 def titles(browser: TestClient, **query: Any) -> list[str]:
     page = browser.get("/inbox", params=query).text
-    return re.findall(r'<a href="/inbox/([^"]+)"><b>', page)
+    return re.findall(r'<a href="/inbox/([^"?]+)[^"]*" class="asks">', page)
 
 
 def post(browser: TestClient, path: str, **form: Any) -> Any:
     return browser.post(path, data=form, headers=OWN)
-
-
-def consent(interlock: Client, record_id: str, **action: Any) -> None:
-    """Bring a thread to the consent to an action."""
-    interlock.submit(thread_payload(), machine="thread", id=record_id)
-    for trigger, payload in [*CONTEXT, CONFIRMED, STARTED, proposed({**ACTION, **action})]:
-        step(interlock, record_id, trigger, payload)
 
 
 def test_a_deadline_that_comes_is_first_then_priority_then_age(
@@ -103,7 +88,7 @@ def test_a_deadline_that_comes_is_first_then_priority_then_age(
 def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.workers.console.inbox.CARDS", 2)
+    monkeypatch.setattr("interlock.workers.console.inbox_order.CARDS", 2)
     long_id = f"two-{'o' * 190}"
     for record_id, name in (("one", "one"), (long_id, "two"), ("three", "three")):
         bring(interlock, record_id, "awaiting_confirmation", title=f"Buy {name}")
@@ -114,14 +99,14 @@ def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     assert following
     second = browser.get(unescape(following[1])).text
 
-    assert re.findall(r"<b>Buy (\w+)</b>", first) == ["one", "two"]
-    assert re.findall(r"<b>Buy (\w+)</b>", second) == ["three"]
+    assert re.findall(r'class="request">Buy (\w+)', first) == ["one", "two"]
+    assert re.findall(r'class="request">Buy (\w+)', second) == ["three"]
     assert titles(browser, text="buy three") == ["three"]
     assert titles(browser, tree="four") == ["four"]
     assert "No such question is open" in text_of(browser, "/inbox", machine="task")
-    assert "4 records wait for a person" in text_of(browser, "/inbox")
+    assert "2 of 4 questions" in text_of(browser, "/inbox")
     browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER, machines=("thread",)))
-    assert "More than 2 questions wait for a person" in text_of(browser, "/inbox")
+    assert "2 questions, and there are more" in text_of(browser, "/inbox")
 
 
 def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
@@ -183,7 +168,7 @@ def test_a_tag_leads_to_the_cards_that_have_it_and_is_escaped(
     filtered = browser.get(unescape(links.pop())).text
 
     assert not any("<img" in page for page in (*pages, filtered))
-    assert re.findall(r'<a href="/inbox/([^"]+)"><b>', filtered) == ["paper"]
+    assert re.findall(r'<a href="/inbox/([^"?]+)[^"]*" class="asks">', filtered) == ["paper"]
     assert 'name="tag" value="&lt;img/src=&#34;x&#34;&gt;&amp;"' in filtered
     assert titles(browser, tag="eu") == ["paper", "dentist"]
 
@@ -218,15 +203,92 @@ def test_a_card_shows_the_call_as_it_will_be_made_and_what_cannot_be_undone(
     text = text_of(browser, "/inbox/paper")
     other = text_of(browser, "/inbox/other")
 
-    assert 'jot Write one line. text text "25"' in text
-    assert "It cannot be undone." in text
+    assert "May this be done: “jot”? Write one line. text 25" in text
+    assert "⚠ cannot be undone" in text
     left = "$0.20 of $0.20 of the budget are left"
     assert f"It would cost about $0.12; {left}." in text
-    assert f"What it would cost is not known; {left}." in other
-    assert "Approve It cannot be undone. → executing, which starts execution" in text
-    assert "dismissed, which ends it" in text
+    assert "cost" not in other, "it is not known"
+    assert "It can be undone" not in other
+    assert "Yes, do it … a" in text, "it asks once more"
+    assert "No, drop it: nothing is done" in text
     assert "What it has cost so far" not in text, "a budget is no cost"
-    assert "What was understood as the action, 10% sure" in text
+    assert "What to do about it (the model is only guessing)" in text
+
+
+def test_what_cannot_be_undone_is_asked_once_more_with_the_call_as_it_is_made(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "rm", parameters={"text": "rm -rf build"}, irreversibility="high")
+    bring(interlock, "paper", "awaiting_confirmation")
+    given = {name: interlock.show(name).proposal for name in ("rm", "paper")}
+
+    asked = post(browser, "/inbox/rm", proposal=given["rm"], choice="approve", **{"from": "list"})
+
+    assert asked.status_code == 200
+    assert "This cannot be undone: jot(text=&#39;rm -rf build&#39;)." in asked.text
+    assert interlock.show("rm").state == "awaiting_confirmation"
+    sent = dict(HIDDEN_FIELD.findall(asked.text))
+    assert post(browser, "/inbox/rm", **sent).status_code == 303
+    assert interlock.show("rm").state == "executing"
+    at_once = post(browser, "/inbox/paper", proposal=given["paper"], choice="approve")
+    assert at_once.status_code == 303, "what can be undone is not asked about again"
+
+
+def test_exact_values_that_have_a_call_made_at_once_are_asked_about_if_it_cannot_be_undone(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    interlock = client_of(server.url, prefix, home=tmp_path, capabilities="examples.capabilities")
+    given = {"choice": "provide", "part": "exact", "capability": "run_command"}
+    given["parameters.command"] = "rm -rf build"
+    with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as browser:
+        browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER))
+        proposal = bring(interlock, "paper", "awaiting_redirect").proposal
+        asked = post(browser, "/inbox/paper", proposal=proposal, **given)
+        assert interlock.show("paper").state == "awaiting_redirect"
+        done = post(browser, "/inbox/paper", proposal=proposal, sure="yes", **given)
+
+    assert "run_command(command=&#39;rm -rf build&#39;)" in asked.text
+    assert done.status_code == 303
+    assert interlock.show("paper").state == "executing"
+
+
+def test_after_an_answer_comes_the_next_card_of_the_same_list_and_then_the_list(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name in ("one", "two", "three"):
+        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
+    bring(interlock, "other", "awaiting_confirmation", title="Sell it")
+
+    def answered(name: str) -> str:
+        sent = {"proposal": interlock.show(name).proposal, "choice": "reject"}
+        done = post(browser, f"/inbox/{name}", list="text=buy", **sent)
+        return str(done.headers["location"])
+
+    second = answered("two")
+    assert second == "/inbox/three?answered=two&list=text%3Dbuy"
+    assert "Buy two is dismissed." in text_of(browser, second)
+    assert "2 of 3" in text_of(browser, "/inbox/three")
+    assert answered("three").startswith("/inbox/one?"), "the one before, after the last"
+    assert answered("one") == "/inbox?text=buy&answered=one"
+    assert titles(browser) == ["other"]
+
+
+def test_words_are_sent_without_values_that_nobody_looked_at(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_redirect")
+    page = browser.get("/inbox/paper").text
+    assert page.count('name="part" value="exact"') == 1, "values have a form of their own"
+    proposal = interlock.show("paper").proposal
+    words = {"choice": "provide", "part": "words", "text": "the thick kind"}
+    untouched = {"capability": "jot", "parameters.text": "as proposed"}
+
+    done = post(browser, "/inbox/paper", proposal=proposal, **words, **untouched)
+
+    assert done.status_code == 303
+    last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
+    assert last.target == "awaiting_inference"
+    assert last.payload == {"text": "the thick kind", "values": {}}
 
 
 def test_an_edit_has_the_fields_of_the_capability_that_is_chosen(
@@ -254,9 +316,106 @@ def test_an_edit_has_the_fields_of_the_capability_that_is_chosen(
     assert re.search(r'<textarea name="parameters.text"[^>]*>\na\n\tb</textarea>', refused.text)
 
     form |= {"capability": "jot", "parameters.text": "by hand"}
-    assert post(browser, "/inbox/paper", **form).status_code == 303
+    changed = post(browser, "/inbox/paper", **form)
+    assert changed.headers["location"] == "/inbox/paper?answered=paper", "it asks again"
     action = interlock.show("paper").data["proposals"]["action"]["payload"]
     assert action["parameters"] == {"text": "by hand"}
+
+
+def test_who_changes_an_action_has_it_done_in_one_step_unless_it_cannot_be_undone(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("paper", "ink"):
+        bring(interlock, name, "awaiting_confirmation")
+    consent(interlock, "rm", parameters={"text": "25"}, irreversibility="high")
+
+    def changed(name: str) -> Any:
+        page = browser.get(f"/inbox/{name}").text
+        form = dict(HIDDEN_FIELD.findall(page.split("answer change")[1].split("</form>")[0]))
+        return post(browser, f"/inbox/{name}", **form, **{"parameters.text": "26"})
+
+    done, asked = changed("paper"), changed("rm")
+    assert done.status_code == 303
+    last = [line for line in interlock.history("paper") if isinstance(line, Event)][-2:]
+    assert [(one.trigger, one.cause.actor) for one in last] == [
+        ("edited", "ann"),
+        ("execute", "ann"),
+    ]
+    assert "This cannot be undone: jot(text=&#39;26&#39;)." in asked.text
+    assert "text = 26" in asked.text
+    assert interlock.show("rm").state == "awaiting_confirmation"
+    sent = dict(HIDDEN_FIELD.findall(asked.text))
+    assert post(browser, "/inbox/rm", **sent).status_code == 303
+    assert interlock.show("rm").data["proposals"]["action"]["payload"]["parameters"]["text"] == "26"
+    assert interlock.show("rm").state == "executing"
+
+    decide = Client.decide
+
+    def refused(client: Client, record_id: str, choice: str, *given: Any, **named: Any) -> Record:
+        if choice == "approve":
+            raise CallError("the shop is closed")
+        return decide(client, record_id, choice, *given, **named)
+
+    monkeypatch.setattr(Client, "decide", refused)
+    late = changed("ink")
+    assert late.status_code == 409
+    assert "Your change was made, but the action is not done: the shop is closed." in late.text
+    assert "26" in text_of(browser, "/inbox/ink")
+
+
+def test_what_failed_is_tried_again_with_the_same_values_by_one_answer(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name in ("paper", "pen"):
+        bring(interlock, name, "awaiting_redirect", title=f"Buy {name}")
+    page, text = browser.get("/inbox/paper").text, text_of(browser, "/inbox/paper")
+    in_sight = re.sub(r"<details.*?</details>", "", page.split('class="asks')[1], flags=re.DOTALL)
+    before = interlock.show("paper").data["proposals"]["action"]["payload"]
+    again = {"proposal": interlock.show("paper").proposal, "suggested": "0"}
+
+    assert 'class="asks bad"' in page
+    assert text.index("Try it again, the same") < text.index("Do something else")
+    assert text.index("Do something else") < text.index("Drop it")
+    assert "capability" not in in_sight
+    done = post(browser, "/inbox/paper", **again)
+    assert done.status_code == 303
+    assert interlock.show("paper").state == "executing"
+    assert interlock.show("paper").data["proposals"]["action"]["payload"] == before
+    step(interlock, "paper", "execution_failed", {"detail": "the shop is closed"})
+    told = browser.get(done.headers["location"]).text
+    assert re.search(
+        r'class="told bad"><a href="/inbox/paper">Buy paper</a> failed: the shop', told
+    )
+
+
+def test_nobody_needs_you_only_if_nothing_that_you_answered_is_still_at_work(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    form = {"proposal": interlock.show("paper").proposal, "choice": "approve"}
+    done = post(browser, "/inbox/paper", **form)
+
+    assert "Buy paper is being worked on." in text_of(browser, done.headers["location"])
+    assert "1 answer is still being worked on: Buy paper" in text_of(browser, "/inbox")
+    step(interlock, "paper", "execution_done", {"result": None})
+    assert "Buy paper asks: It was done" in text_of(browser, done.headers["location"])
+    interlock.decide("paper", "done", proposal=interlock.show("paper").proposal)
+    assert "Nobody needs you" in text_of(browser, "/inbox")
+    assert "Buy paper is done: jot." in text_of(browser, done.headers["location"])
+
+
+def test_a_value_from_the_words_of_a_person_says_so(browser: TestClient, interlock: Client) -> None:
+    consent(interlock, "paper", parameters={"text": "25"})
+    words = {"feedback": "the thick kind please"}
+    interlock.decide("paper", "redirect", words, proposal=interlock.show("paper").proposal)
+    step(interlock, "paper", "inference_started", {})
+    action = {"kind": "standard", "capability": "jot", "parameters": {"text": "the thick kind"}}
+    said = {"proposal": {"payload": {**action, "summary": "jot it"}, "confidence": 0.95}}
+    step(interlock, "paper", "inference_done", said)
+
+    text = text_of(browser, "/inbox/paper")
+    assert re.search(r"text the thick kind from \S+ words", text)
+    assert "the model is sure" not in text.split("What seems to be wanted")[0]
 
 
 def test_who_answers_second_is_told_what_the_first_said_and_keeps_what_was_written(

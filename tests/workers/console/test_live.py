@@ -18,9 +18,9 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.live import LOOKS_MAX, Looks
 from interlock.workers.console.record_look import RecordLook, look_at
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of
 
 SITE = "http://interlock.example"
 RENEWED = {"HX-Request": "true"}

@@ -25,7 +25,7 @@ from interlock.workers.console.oidc import Attempt, NotSignedInError, Provider
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.damage import chances, damaged, torn
 from tests.fakes.oidc_provider import OidcProvider, oidc_provider
-from tests.workers.threads.threads import client_of
+from tests.systems.threads.threads import client_of
 
 OFTEN = 0.4
 SITE = "http://interlock.example"

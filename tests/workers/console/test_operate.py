@@ -14,18 +14,18 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.store import acts, saved_views
-from interlock.kernel.store.saved_views import SavedView
+from interlock.kernel.store import people
+from interlock.kernel.store.people import SavedView
+from interlock.systems.jobs.client import Graphs
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console import operate
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
 from tests.damage import chances, torn
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import OWN, SITE, proposal_in, sign_in
-from tests.workers.threads.threads import bring, client_of
 
 SEARCH = "/records?q=state%3Aawaiting_confirmation&order=oldest&column=id&column=version"
 
@@ -67,7 +67,7 @@ def test_an_operator_saves_a_view_for_everybody_and_drops_it(
 def test_a_saved_view_leads_to_no_other_site_and_there_are_not_too_many(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_views, "VIEWS_MAX", 1)
+    monkeypatch.setattr(people, "VIEWS_MAX", 1)
     sign_in(browser, new_token(interlock, Role.OPERATOR))
     views = interlock.dispatch.saved_views
 
@@ -149,7 +149,7 @@ def test_acts_of_people_are_listed_with_name_role_and_reason_and_found_by_name(
     assert searched.headers["Location"] == "/acts?by=bob"
     assert "No act of bob is listed" in browser.get(searched.headers["Location"]).text
     assert "Buy paper" in browser.get("/acts?by=ann").text
-    monkeypatch.setattr(acts, "READ_MAX", 1)
+    monkeypatch.setattr(people, "ACTS_READ_MAX", 1)
     assert interlock.dispatch.acts.latest(9, by="ann") == listed
     assert interlock.dispatch.acts.latest(9, by="ann", before=listed[0].position) == listed[1:]
     interlock.dispatch.client.hset(interlock.dispatch.keys.record("paper"), "data", "{")

@@ -13,17 +13,17 @@ import pytest
 from fastapi.testclient import TestClient
 
 from interlock.kernel.machines import MACHINES
+from interlock.systems.jobs.client import Graphs
 from interlock.workers.access.roles import Act, Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.console.fleet import width_of
 from interlock.workers.console.record_look import signs, verbs_of
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
+from tests.systems.tasks.claims import noted
+from tests.systems.threads.threads import FAILED, STARTED, bring, client_of, consent, step
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
-from tests.workers.tasks.claims import noted
-from tests.workers.threads.threads import FAILED, STARTED, bring, client_of, step
 
 SITE = "http://interlock.example"
 JOB = {"phases": [{"worker": {"command": "true"}}]}
@@ -46,6 +46,41 @@ def browser(interlock: Client) -> Iterator[TestClient]:
 def words_in(html: str) -> str:
     """Return the text of a page, without its tags, on one line."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def test_the_page_tells_what_was_asked_what_came_of_it_and_policy_last(
+    browser: TestClient, interlock: Client
+) -> None:
+    asked = {"source": "test", "title": "Paper", "text": "Two packs, please."}
+    bring(interlock, "paper", "awaiting_confirmation", inciting=asked)
+    page = browser.get("/records/paper").text
+
+    headings = ["What was asked", "What came of it", "Timeline", "Policy"]
+    places = [page.index(f"<h2>{heading}</h2>") for heading in headings]
+    assert places == sorted(places)
+    assert "Two packs, please." in page[places[0] : places[1]]
+    assert "Nothing yet: it has not ended." in page[places[1] : places[2]]
+    assert 'data-means="asks"' in page
+
+
+def test_the_timeline_tells_what_was_proposed_what_a_person_changed_and_said_and_what_failed(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "dentist", parameters={"text": "2026-12-11"})
+    changed = {"parameters": {"text": "2026-12-10"}}
+    interlock.decide("dentist", "edit", changed, proposal=interlock.show("dentist").proposal)
+    interlock.decide("dentist", "approve", proposal=interlock.show("dentist").proposal)
+    step(interlock, "dentist", "execution_failed", {"detail": "the calendar is full"})
+    page = browser.get("/records/dentist").text
+    told = words_in(page.partition("<h2>Timeline</h2>")[2].partition("<h2>Policy</h2>")[0])
+
+    assert "what to do jot text Friday 11 December 2026" in told
+    assert "A person changed the proposal by tester" in told
+    assert "Before After text Friday 11 December 2026 Thursday 10 December 2026" in told
+    assert "the calendar is full" in told
+    assert "text=" not in page
+    failures = words_in(browser.get("/records/dentist?kind=failures").text)
+    assert "the calendar is full" in failures
 
 
 def test_each_trigger_has_who_may_fire_it_and_why_it_is_not_taken(
@@ -135,20 +170,20 @@ def test_the_log_can_be_filtered_and_says_what_failed(
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation")
 
-    log = browser.get("/records/paper").text.partition("<h2>Log</h2>")[2]
-    moves = browser.get("/records/paper?kind=moves").text.partition("<h2>Log</h2>")[2]
+    log = browser.get("/records/paper").text.partition("<h2>Timeline</h2>")[2]
+    moves = browser.get("/records/paper?kind=moves").text.partition("<h2>Timeline</h2>")[2]
 
     interlock.codes = ("as:operator", f"trace:00-{'4bf9' * 8}-00f067aa0ba902b7-01")
     interlock.pause("paper", reason="too early")
     for detail in ({"codes": [404]}, {"codes": 404, "actor": "ann"}):
         noted(interlock, "paper", "asked", **detail)
-    paused = words_in(browser.get("/records/paper").text.partition("<h2>Log</h2>")[2])
+    paused = words_in(browser.get("/records/paper").text.partition("<h2>Timeline</h2>")[2])
 
     assert f"pause by tester , operator · reason too early in trace {'4bf9' * 8}" in paused
     assert "asked · codes [404]" in paused, "a note of a handler"
     assert "asked by ann (404)" in paused
-    assert "taken by" in log
-    assert "taken by" not in moves
+    assert "How it was carried out" in log
+    assert "of workers and cards" not in moves
     assert "inference done" in moves
     assert browser.get("/records/paper?kind=others").status_code == 422
 

@@ -14,7 +14,7 @@ from interlock.workers.console.series import (
     thinned,
 )
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 
 def totals(number: int) -> Metrics:

@@ -10,34 +10,33 @@ import pytest
 import redis
 from fastapi.testclient import TestClient
 
+from interlock.git.branch import Mark, make
+from interlock.git.repository import Repository
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.record import root_of
-from interlock.kernel.store.commands import Call
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.loops.client import Loops
+from interlock.systems.runs.client import Runs
+from interlock.systems.threads import page as page_of_threads
+from interlock.systems.threads.client import Threads
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.console.system_pages import pages_of
-from interlock.workers.gateways.git.branch import Mark, make
-from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.loops.client import Loops
-from interlock.workers.runs.client import Runs
 from interlock.workers.terminal import page as system_page
 from interlock.workers.terminal.page import Query, Section, SlowSection
-from interlock.workers.threads import page as page_of_threads
-from interlock.workers.threads.client import Threads
 from tests.end_to_end.tasks.coding import git, make_repository
 from tests.round_trips import round_trips
+from tests.systems.jobs.graph_files import read_steps
+from tests.systems.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.systems.tasks.claims import claimed, fire, noted, taken
+from tests.systems.tasks.test_failed import given_up
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, OWN, SITE, sign_in
-from tests.workers.jobs.graph_files import read_steps
-from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed, fire, noted, taken
-from tests.workers.tasks.test_failed import given_up
-from tests.workers.threads.threads import bring, client_of, step
 
 PAGE_TRIPS_MAX = 16  # those for tasks that are starved are made for all viewers together
 PAGES = ("threads", "tasks", "jobs", "loops", "runs")
@@ -98,30 +97,16 @@ def test_a_thread_says_because_of_what_a_person_is_asked_and_who_is_in_its_famil
     spawn = next(entry for entry in entries if entry.kind is Kind.SPAWN)
     generation = spawn.suffix.partition(".")[0]
     child, countdown = f"paper/{generation}.1", f"{spawn.countdown}:{generation}"
-    call = Call(Cause("spawn"))
-    interlock.dispatch.create("thread", child, part, call, countdown=countdown)
+    cause = Cause("spawn")
+    interlock.dispatch.lifecycle.create("thread", child, part, cause, countdown=countdown)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
     asked, shown = seen(browser, "/systems/threads"), seen(browser, f"/records/{child}")
 
-    assert "the policy hands_off asks a person about every action" in asked
+    assert "the policy ask_every_step asks a person about every action" in asked
     assert "confidence 0.1 is below the floor 0.6" in asked
     assert 'href="/records/paper"' in shown.partition("<h2>Family</h2>")[2]
     assert "$0.20 (its own: $0.50; its parents allow less)" in shown
-
-
-def test_the_page_of_a_thread_says_what_people_decided(
-    browser: TestClient, interlock: Client
-) -> None:
-    bring(interlock, "paper", "awaiting_confirmation")
-    interlock.decide("paper", "approve", proposal=interlock.show("paper").proposal)
-    step(interlock, "paper", "execution_done", {"result": "written"})
-    sign_in(browser, new_token(interlock, Role.VIEWER))
-
-    shown = seen(browser, "/records/paper")
-
-    assert "Nobody was asked" not in shown
-    assert "a person let the action run, by tester" in shown
 
 
 def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_operator_only(
@@ -236,7 +221,7 @@ def test_a_graph_is_drawn_with_its_starved_jobs_its_limits_and_who_must_sign_off
 
     assert 'href="/systems/jobs?graph=g"' in graphs
     assert '<g data-job="b"' in graph
-    assert "0 of 2 $ used" in graph
+    assert "$0.00 of $2.00 used" in graph
     assert "0 of 2 jobs succeeded" in seen(browser, "/records/g")
     assert "waits for" in job or "starved" in job
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from interlock.kernel.event import EFFECT_FAILED, Cause, Event, Note
 from interlock.kernel.record import RecordId, Version
-from interlock.workers.console.timeline import timeline, way_of
+from interlock.workers.console.timeline import log_steps, timeline, way_of
 
 PAPER = RecordId("paper")
 
@@ -42,16 +42,36 @@ def test_changes_of_leases_are_folded_and_an_event_says_how_long_its_state_was()
     assert "secret" not in str(rows)
 
 
-def test_one_kind_of_lines_can_be_chosen() -> None:
-    def chosen(kind: str) -> list[Any]:
-        rows = timeline(NEWEST_FIRST, kind)
-        return [line.get("kind") or line["version"] for row in rows for line in row.lines]
+def test_each_step_has_its_notes_and_how_long_it_took_the_oldest_first() -> None:
+    steps = log_steps(timeline(NEWEST_FIRST))
 
-    assert chosen("moves") == [4, 3, 2, 1]
+    assert [step.took_ms for step in steps] == [1_000, 4_000, 1_000, None]
+    assert [[one.lines[0]["kind"] for one in step.notes] for step in steps] == [
+        [EFFECT_FAILED, "usage"],
+        [],
+        [],
+        [],
+    ]
+    assert [line["kind"] for row in steps[0].routine for line in row.lines] == ["adopt", "claim"]
+    assert [step.day for step in steps] == ["1970-01-01", "", "", ""]
+
+
+def test_one_kind_of_lines_can_be_chosen_also_where_no_line_is_of_it() -> None:
+    def chosen(kind: str, lines: list[Event | Note] = NEWEST_FIRST) -> list[Any]:
+        return [
+            line.get("kind") or line["version"]
+            for step in log_steps(timeline(lines), kind=kind)
+            for row in (step.event, *step.notes, *step.routine)
+            if row
+            for line in row.lines
+        ]
+
+    assert chosen("moves") == [1, 2, 3, 4]
     assert chosen("failures") == [EFFECT_FAILED]
     assert chosen("costs") == ["usage"]
     assert chosen("notes") == ["usage"]
     assert chosen("leases") == ["adopt", "claim"]
+    assert chosen("costs", NEWEST_FIRST[:3]) == []
 
 
 def test_the_way_has_each_step_and_how_long_the_record_was_in_each_state() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from interlock.kernel.effect import RESOLUTION, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.record import partition_of
 from interlock.kernel.table import (
@@ -34,6 +33,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
+from tests.known_systems import know_machines
 from tests.workers.engine.running import perform
 
 PAY = Effect("pay", retry_delay_ms=1)
@@ -126,7 +126,7 @@ class Payments:
 
     def use(self, machine: Machine) -> None:
         """Work with this table from now on, as processes do that were started anew."""
-        self._monkeypatch.setattr(MACHINES, "_added", {"payment": lambda: machine})
+        know_machines(self._monkeypatch, payment=lambda: machine)
         self.client = Client(self.settings, actor="ann")
         self.runner = Runner(self.client.dispatch, Resources(self.settings))
         self.machine = machine

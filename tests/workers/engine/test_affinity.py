@@ -1,4 +1,4 @@
-"""A worker's threads share one processor; its handlers and their children may use all."""
+"""A worker's threads share one processor, handlers that are not quick may use all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,6 +28,9 @@ from tests.workers.engine.running import Running, settings_for
 SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
 EVERY = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 
+QUICK_S = 0.05  # long enough for a busy computer
+WATCHING: list[Affinity] = []
+
 pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no choice")
 
 
@@ -39,6 +44,10 @@ class Sender:
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     yield
+    for affinity in WATCHING:
+        affinity.stop()
+    WATCHING.clear()
+    until_none_watches()
     for thread in Path("/proc/self/task").iterdir():
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), EVERY)
@@ -50,23 +59,104 @@ def affinity() -> Affinity:
     return made
 
 
-def test_a_pinned_thread_stays_on_the_chosen_processor() -> None:
+def watched(monkeypatch: pytest.MonkeyPatch) -> Affinity:
+    """Return one that stays with its first choice, and knows the handler `check` as a quick one."""
+    monkeypatch.setattr("interlock.workers.engine.affinity.PERIOD_S", 600)
+    monkeypatch.setattr("interlock.workers.engine.affinity.QUICK_S", QUICK_S)
+    made = Affinity(enabled=True)
+    WATCHING.append(made)
+    made.watch()
+    until(lambda: made.chosen is not made.all_processors, what="it has chosen")
+    made.narrow()
+    with made.handler("check"):
+        pass
+    return made
+
+
+def until_none_watches() -> None:
+    until(
+        lambda: all(thread.name != "affinity" for thread in threading.enumerate()),
+        what="it has ended",
+    )
+
+
+def processors() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+def work() -> None:
+    ends = time.thread_time() + 2 * QUICK_S
+    while time.thread_time() < ends:
+        pass
+
+
+def test_a_handler_has_every_processor_until_it_is_known_as_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("interlock.workers.engine.affinity.QUICK_S", QUICK_S)
     made = affinity()
+    made.narrow()
     seen: list[set[int]] = []
 
-    def read_processors() -> None:
-        made.narrow()
-        seen.append(os.sched_getaffinity(0))
-        with made.wide():
-            seen.append(os.sched_getaffinity(0))
-        seen.append(os.sched_getaffinity(0))
+    for does in (work, int, int, work, int):
+        with made.handler("check"):
+            seen.append(processors())
+            does()
+        assert processors() == made.chosen
 
-    thread = threading.Thread(target=read_processors)
-    thread.start()
-    thread.join()
-
+    with made.handler("another"):
+        assert processors() == EVERY
     assert len(made.chosen) == 1
-    assert seen == [made.chosen, EVERY, made.chosen]
+    assert seen == [EVERY, EVERY, made.chosen, made.chosen, EVERY]
+
+
+def test_a_quick_handler_that_goes_on_gets_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = watched(monkeypatch)
+    monkeypatch.setattr("interlock.workers.engine.affinity.LATE_S", 0.3)
+
+    with made.handler("check"):
+        assert processors() == made.chosen
+        until(lambda: processors() == EVERY, what="it has every processor")
+
+    assert processors() == made.chosen
+
+
+def show() -> str:
+    return subprocess.check_output([sys.executable, "-c", SHOW], text=True).strip()
+
+
+def show_of_a_thread() -> str:
+    with ThreadPoolExecutor() as threads:
+        return str(sorted(threads.submit(processors).result()))
+
+
+told = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of no thread")
+
+
+@pytest.mark.parametrize("started", [show, pytest.param(show_of_a_thread, marks=told)])
+def test_what_a_quick_handler_starts_has_every_processor(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[[], str]
+) -> None:
+    made = watched(monkeypatch)
+    monkeypatch.setattr("interlock.workers.engine.affinity.LATE_S", 600)
+
+    with made.handler("check"):
+        assert processors() == made.chosen
+        assert started() == str(sorted(EVERY))
+
+
+def test_a_module_that_a_quick_handler_loads_finds_every_processor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = watched(monkeypatch)
+    monkeypatch.setattr("interlock.workers.engine.affinity.LATE_S", 600)
+    (tmp_path / "counts_processors.py").write_text("import os\nSEEN = os.sched_getaffinity(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with made.handler("check"):
+        found = __import__("counts_processors")
+
+    assert found.SEEN == EVERY
 
 
 def test_a_new_choice_counts_from_the_next_call_on() -> None:
@@ -187,10 +277,7 @@ def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None
 
     made.stop()
 
-    until(
-        lambda: all(thread.name != "affinity" for thread in threading.enumerate()),
-        what="it has ended",
-    )
+    until_none_watches()
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def test_no_example_is_an_answer_before_it_is_filled_in(kind: str) -> None:
     [
         ({}, (), []),
         ({"text": "..."}, (), ["--text", "..."]),
-        ({"text": "it's"}, ("ann", "bob"), ["--as", "ann", "--answer", '{"text": "it\'s"}']),
+        ({"text": "it's"}, ("ann", "bob"), ["--as", "ann", "--text", "it's"]),
         ({"values": {"a": "\x1b"}}, (), ["--answer", '{"values": {"a": "\\u001b"}}']),
     ],
 )

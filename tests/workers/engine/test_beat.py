@@ -108,7 +108,7 @@ def test_every_sweep_is_sent_at_the_start_and_never_expires(
     wait_s = new_scheduler(app).tick()
 
     messages = sent(client, prefix)
-    seldom = {"sweep.prune", "sweep.slots", "sweep.canary"}
+    seldom = {"sweep.moves", "sweep.prune", "sweep.slots", "sweep.canary"}
     assert {message["task"] for message in messages} == {*SWEEPS, *seldom}
     assert [message["expires"] for message in messages] == [None] * len(messages)
     assert 0 <= wait_s <= 0.05

@@ -23,7 +23,6 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import partition_of
-from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import (
     ORPHANS,
@@ -43,6 +42,7 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
+from tests.known_systems import know_machines
 from tests.waiting import until
 from tests.workers.engine.running import Running, perform, settings_for
 
@@ -121,7 +121,7 @@ def add_machines() -> None:
 
 @pytest.fixture(autouse=True)
 def machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_machines(monkeypatch)
     add_machines()
 
 
@@ -137,7 +137,7 @@ def shelve(running: Running, *pages: str, machine: str = "page", **budget: float
     ids = [f"shelf/{page}" for page in pages]
     for new_id in ("shelf", *ids):
         kind, data = (machine, {}) if new_id in ids else ("shelf", budget)
-        running.dispatch.create(kind, new_id, data, Call(Cause("test")))
+        running.dispatch.lifecycle.create(kind, new_id, data, Cause("test"))
     return ids
 
 
@@ -146,7 +146,7 @@ def claimed(running: Running, page: str, nonce: str = "n") -> EffectWork:
     (entry,) = record.entries
     effect = running.dispatch.effect(record.machine, entry.name)
     lease = running.dispatch.leases.claim(
-        entry.key(page), effect, nonce=nonce, holder="test", schema=1
+        entry.key(page), effect, nonce=nonce, holder="test", schema=9
     )
     assert isinstance(lease, Lease), lease
     work = EffectWork(running.dispatch, running.runner.resources, lease, asked_at=0)

@@ -16,13 +16,13 @@ from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PERSON, Entry, Record, RecordId, Version
 from interlock.kernel.table import Waiting
+from interlock.systems.threads.client import Threads
 from interlock.workers.client import Client
 from interlock.workers.engine.card import cards_of_effects
 from interlock.workers.gateways.card_folder import CardFolder
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.text import visible
-from interlock.workers.threads.client import Threads
-from tests.workers.threads.threads import (
+from tests.systems.threads.threads import (
     ACTION,
     CONFIRMED,
     DECLARED,
@@ -182,7 +182,7 @@ def test_a_card_shows_the_type_of_each_value_and_the_risk_in_force(here: Client)
     card = here.card("one")
 
     assert card is not None
-    shown = f"a=25, b='25', c=True, d=None, e={{'f': ['1', 1.5]}}, g='{'x' * 118}…"
+    shown = f"a=25, b='25', c=True, d=None, e={{'f': ['1', 1.5]}}, g='{'x' * 59}…{'x' * 58}'"
     assert card.question == f"May this be done: jot({shown})?"
     assert card.proposed["payload"]["irreversibility"] == "high"
     assert card.proposed["payload"]["parameters"] == values

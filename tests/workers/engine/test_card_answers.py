@@ -20,7 +20,7 @@ from interlock.workers.engine.card import Card, card_of
 from interlock.workers.gateways.capabilities.capability import validator_of
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.samples import SAMPLES
-from tests.workers.threads.threads import client_of
+from tests.systems.threads.threads import client_of
 
 Schema = Mapping[str, Any]
 CARDS = [

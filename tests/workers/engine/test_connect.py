@@ -28,8 +28,8 @@ from interlock.workers.client import Client
 from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
+from tests.systems.threads.threads import CONSENT, client_of, step, thread_payload
 from tests.waiting import until
-from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
 NewServer = Callable[..., EmbeddedServer]
 
@@ -54,7 +54,7 @@ def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> N
         open_store(url)
 
 
-@pytest.mark.parametrize("ask", [lambda c: read(c, "GET", "x"), lambda c: call(c, "claim", [], [])])
+@pytest.mark.parametrize("ask", [lambda c: read(c, "GET", "x"), lambda c: call(c, "count", {}, {})])
 @pytest.mark.parametrize(("patient", "wanted"), [(True, RETRIES + 1), (False, 1)])
 def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
     monkeypatch: pytest.MonkeyPatch,

@@ -15,7 +15,7 @@ import redis
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
-from interlock.kernel.lifecycle import Fired
+from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Entry
@@ -153,7 +153,7 @@ def journey(server: EmbeddedServer, prefix: str, client: redis.Redis) -> Iterato
     try:
         yield Journey(Running(settings_for(server.url, prefix, INTERLOCK_HOST="here")), client)
     finally:
-        del MACHINES._added["journey"]
+        del MACHINES.entries["journey"]
 
 
 def test_a_thread_goes_on_with_the_effect_that_follows_without_message_and_claim(
@@ -313,7 +313,7 @@ def test_a_commit_whose_reply_was_lost_gives_the_lease_to_its_repeat(
     journey: Journey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dispatch = journey.running.dispatch
-    fire, lost = dispatch.fire, [True]
+    fire, lost = dispatch.lifecycle.fire, [True]
 
     def lose_reply(*call: Any, **options: Any) -> Fired:
         fired = fire(*call, **options)
@@ -321,7 +321,7 @@ def test_a_commit_whose_reply_was_lost_gives_the_lease_to_its_repeat(
             raise StoreDownError("the reply is lost")
         return fired
 
-    monkeypatch.setattr(dispatch, "fire", lose_reply)
+    monkeypatch.setattr(dispatch.lifecycle, "fire", lose_reply)
     journey.begin()
     with journey.stretch() as stretch:
         journey.perform("plain")

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from interlock.kernel.errors import StoreDownError
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.commands import EffectMessage
 from interlock.kernel.store.leases import Lease, Refused
@@ -25,14 +24,16 @@ from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.sweeps import slots as sweep
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops import screen
+from interlock.workers.ops import page
 from interlock.workers.ops.description import describe
 from interlock.workers.ops.doctor import diagnose
 from interlock.workers.ops.top.screen import rendered
 from interlock.workers.ops.top.snapshot import SnapshotReader
 from interlock.workers.ops.verify import verify_all
+from interlock.workers.terminal.printed_page import PagePrinter
 from interlock.workers.terminal.screen import out
 from tests.kernel.store.machines_limited import LIMITED
+from tests.known_systems import know_machines
 from tests.workers.engine.running import perform, settings_for
 
 ACME = "limited.pay:acme"
@@ -42,7 +43,7 @@ class Worker:
     """A client and a worker that know the machine `limited`, and note what they publish."""
 
     def __init__(self, server: EmbeddedServer, prefix: str, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(MACHINES, "_added", {"limited": lambda: LIMITED})
+        know_machines(patch, limited=lambda: LIMITED)
         self.client = Client(settings_for(server.url, prefix), actor="ann")
         self.dispatch, self.published = self.client.dispatch, list[str]()
         self.runner = Runner(self.dispatch, Resources(self.client.settings))
@@ -76,10 +77,12 @@ class Worker:
 
         def claim(*, slot: str = "") -> Lease | Refused:
             return self.dispatch.leases.claim(
-                key, effect, nonce="killed", holder="killed", schema=1, slot=slot
+                key, effect, nonce="killed", holder="killed", schema=9, slot=slot
             )
 
-        lease, _ = claim_with_slot(self.dispatch, key, effect, claim)
+        refused = claim()
+        assert isinstance(refused, Refused)
+        lease, _ = claim_with_slot(self.dispatch, key, effect, claim, refused)
         assert isinstance(lease, Lease), lease
         return lease
 
@@ -256,7 +259,7 @@ def test_a_limit_that_is_raised_or_lifted_counts_at_once(
         for stage in LIMITED.stages
     ]
     changed = replace(LIMITED, stages=tuple(stages))
-    monkeypatch.setattr(MACHINES, "_added", {"limited": lambda: changed})
+    know_machines(monkeypatch, limited=lambda: changed)
     worker.sweep()
 
     assert worker.published == ["c"]
@@ -274,10 +277,11 @@ def test_those_who_look_read_who_waits_for_a_slot(worker: Worker) -> None:
     value = diagnose(worker.dispatch)
     assert value["slots"] == [f"limited.pay: {said}"]
     with out.capture() as printed:
-        screen.diagnosis({**value, "left_out": {}, "workers": {"one": []}, "problems": []})
+        well = {**value, "left_out": {}, "workers": {"one": []}, "problems": []}
+        PagePrinter().print(page.diagnosis(well))
     assert said in printed.get()
     snapshot = SnapshotReader(worker.client).read()
-    assert snapshot.owed is None, "nothing looks stuck"
+    assert not worker.dispatch.owed.oldest(), "nothing looks stuck"
     console = Console(width=200)
     with console.capture() as printed:
         console.print(rendered(snapshot, width=200, height=None))
@@ -289,7 +293,7 @@ def test_verify_compares_slots_with_leases(worker: Worker) -> None:
     lease = worker.claimed("a")
     client, keys = worker.dispatch.client, worker.dispatch.keys
     assert verify_all(worker.dispatch, None)["faults"] == []
-    holders = keys.effect_slots(ACME)[0]
+    holders = keys.effect_slots(ACME)["holders"]
     read(client, "ZREM", holders, lease.key)
     assert verify_all(worker.dispatch, None)["faults"] == [
         f"a: {lease.key} is missing in {holders}"

@@ -148,7 +148,7 @@ def test_a_process_that_does_not_end_itself_is_killed_when_its_time_is_over(
         worker.dispatch, "effect", lambda *names: replace(effects(*names), timeout_ms=100)
     )
     begun = threading.Event()
-    monkeypatch.setattr(isolation, "GRACE_S", 0.1)
+    monkeypatch.setattr(isolation, "ISOLATED_END_S", 0.1)
     monkeypatch.setattr(isolation, "clock", lambda: 1e9 if begun.is_set() else 0.0)
     lines = list[str]()
     thread = threading.Thread(target=lambda: lines.append(worker.perform("long")))

@@ -15,18 +15,18 @@ from interlock.kernel.errors import StoreDownError, StoreError
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.clocks import Pass
 from interlock.kernel.store.leases import Lease
-from interlock.workers.engine import runner
+from interlock.workers.engine import effect_ends
 from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
+from tests.systems.threads.threads import bring
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
 from tests.workers.engine.test_isolation import lose
 from tests.workers.engine.test_prune import of_one_partition
 from tests.workers.engine.test_sweeper import hurry
-from tests.workers.threads.threads import bring
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_faile
     def fail(_: EffectWork) -> NoReturn:
         raise ValueError("no paper")
 
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
+    monkeypatch.setattr(effect_ends, "retry_delay_ms", lambda *_: 0)
     record = running.approved("jot")
     attempts = record.entries[0].attempts_max
     for _ in range(attempts):

@@ -14,9 +14,9 @@ from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
+from tests.systems.threads.threads import CONSENT, step
 from tests.workers.engine.effects.test_cascade import Records
 from tests.workers.engine.running import Running, settings_for
-from tests.workers.threads.threads import CONSENT, step
 
 BATCH = 3
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.errors import QuotaError
+from interlock.systems.jobs.client import Graphs
+from interlock.systems.runs.client import Runs
+from interlock.systems.tasks.plans.client import Plans
+from interlock.systems.tasks.plans.file import read_plan
+from interlock.systems.threads.client import Threads
 from interlock.workers.client import Client
 from interlock.workers.engine import quota
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.producer_message import receive
-from interlock.workers.runs.client import Runs
-from interlock.workers.tasks.plans.client import Plans
-from interlock.workers.tasks.plans.file import read_plan
-from interlock.workers.threads.client import Threads
+from tests.systems.jobs.graph_files import read_steps
+from tests.systems.threads.threads import bring, thread_payload
 from tests.workers.engine.running import Running, settings_for
-from tests.workers.jobs.graph_files import read_steps
-from tests.workers.threads.threads import bring, thread_payload
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from structlog.contextvars import get_contextvars
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
-from interlock.workers.engine import runner
+from interlock.workers.engine import effect_ends
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
@@ -86,14 +86,14 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
     running.approved()
     # An hour for each second: so the second try comes too early, however slow this computer is.
     monkeypatch.setattr(
-        runner, "retry_delay_ms", lambda effect, n: 3_600 * retry_delay_ms(effect, n)
+        effect_ends, "retry_delay_ms", lambda effect, n: 3_600 * retry_delay_ms(effect, n)
     )
 
     def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug of ours")
 
     line = fail.__code__.co_firstlineno + 1
-    said = f"retry: tried again in 3600 s: ValueError: a bug of ours ({__file__}, line {line})"
+    said = f"retry: tried again in 60 min: ValueError: a bug of ours ({__file__}, line {line})"
     assert running.perform("one", fail) == said
     entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 1)
@@ -151,7 +151,7 @@ def test_the_last_attempt_of_a_handler_that_fails_is_no_retry(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.approved()
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
+    monkeypatch.setattr(effect_ends, "retry_delay_ms", lambda *_: 0)
 
     def fail(_: EffectWork) -> Outcome:
         raise ValueError("a bug of ours")
@@ -189,7 +189,7 @@ def test_an_execution_that_fails_notes_its_end(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug of ours")
 
-    module = sys.modules["interlock.workers.threads.effects.execution"]
+    module = sys.modules["interlock.systems.threads.effects.execution"]
     monkeypatch.setattr(module, "call_capability", fail)
     assert running.perform("one").startswith("retry: tried again in 1 s: ValueError")
 

@@ -257,7 +257,7 @@ def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running
     effect = running.dispatch.effect("thread", "execution")
     short = type(effect)(effect.name, lease_ms=1)
     key = entry.key("one")
-    running.dispatch.leases.claim(key, short, nonce="n", holder="x", schema=1)
+    running.dispatch.leases.claim(key, short, nonce="n", holder="x", schema=9)
     until_ms = running.client.show("one").entries[0].lease_until
     until(lambda: running.dispatch.views.now_ms() > until_ms, what="its lease is over")
     hurry(running, "one")

@@ -22,7 +22,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine import task_events
 from interlock.workers.engine.task_events import TaskEvent, TaskEvents
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 WORKER = "worker@here"
 BEGIN = ["task-received", "task-started"]
@@ -92,7 +92,7 @@ def test_an_effect_is_shown_from_its_begin_to_its_end(
         for trigger, payload in ({"inference_started": {}} | triggers).items():
             warrant = Warrant.token(lease.suffix, lease.token)
             call = Call(Cause("inference"), f"{lease.token}:{trigger}:2", warrant)
-            client.dispatch.fire("one", trigger, payload, call)
+            client.dispatch.lifecycle.fire("one", trigger, payload, call)
         events.close()
 
     assert [event["type"] for event in found] == [*BEGIN, end["type"]]

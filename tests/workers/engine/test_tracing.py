@@ -27,9 +27,9 @@ from structlog.contextvars import get_contextvars
 from typer.testing import CliRunner
 
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
-from interlock.kernel.store.commands import Call
 from interlock.kernel.store.views import Views
+from interlock.systems.jobs import attempt
+from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.workers.cli import app as command_line
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine import log_lines, trace_context
@@ -46,14 +46,13 @@ from interlock.workers.engine.tracing import CODE, carried, traced, traced_comma
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs import attempt
 from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.supervisor import Supervisor
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.threads.capabilities import declared
+from tests.systems.tasks.claims import claimed
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
-from tests.workers.tasks.claims import claimed
 
 DONE = Outcome("execution_done", {"result": "well"})
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -184,7 +183,7 @@ def test_what_an_effect_creates_goes_on_in_its_trace(
     running.approved()
 
     def create(work: EffectWork) -> Outcome:
-        work.dispatch.create("task", "b/part", {"title": "x"}, Call(Cause("spawn")))
+        work.dispatch.lifecycle.create("task", "b/part", {"title": "x"}, Cause("spawn"))
         return DONE
 
     running.perform("one", create)
@@ -331,10 +330,10 @@ def test_what_a_supervisor_starts_is_below_the_task_and_not_below_its_agent(
 def test_nothing_is_kept_where_traces_are_off(
     running: Running, client: redis.Redis, prefix: str
 ) -> None:
-    call = Call(Cause("ann"))
+    cause = Cause("ann")
     with TracerProvider().get_tracer("shop").start_as_current_span("order"):
         running.approved()
-        assert carried(call, running.client.settings) is call
+        assert carried(running.client.settings, cause) is cause
 
     assert codes_of(running, "one") == ()
     assert set(sent_traceparents(client, f"{prefix}.inference")) == {None}
@@ -360,7 +359,7 @@ def test_a_sweep_is_a_span_with_what_it_saw_and_leaves_records_in_their_traces(
     app, found = Celery(set_as_current=False), [Counter(started=2, busy=1, refused=1)]
 
     def run(dispatch: Dispatch, _: int) -> Counter[str]:
-        dispatch.create("task", "b/part", {"title": "x"}, Call(Cause("sweep")))
+        dispatch.lifecycle.create("task", "b/part", {"title": "x"}, Cause("sweep"))
         return found.pop()
 
     register_sweeps(app, running.dispatch, (Sweep("test", lambda _: [0], run, periods=0),))

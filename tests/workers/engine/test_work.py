@@ -42,7 +42,7 @@ def claimed(
         running.approved(capability)
     effect = running.dispatch.effect("thread", name)
     lease = running.dispatch.leases.claim(
-        running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
+        running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=9
     )
     assert isinstance(lease, Lease), lease
     return EffectWork(running.dispatch, running.runner.resources, lease, asked_at=0)

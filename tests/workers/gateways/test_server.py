@@ -155,7 +155,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
-            PortTakenError, match=f"port {port} is in use: stop the program"
+            PortTakenError, match=f"port {port} is in use by process {os.getpid()} .*: stop the"
         ) as refused:
             EmbeddedServer(tmp_path, port=port).start()
     assert refused.value.port == port

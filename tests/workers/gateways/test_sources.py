@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from interlock.systems.threads.requests import read_request
 from interlock.workers.files.atomic import replace_bytes
 from interlock.workers.gateways import sources
 from interlock.workers.gateways.capabilities.extension import ExtensionError
@@ -22,7 +23,6 @@ from interlock.workers.gateways.sources import (
     Sources,
     load_sources,
 )
-from interlock.workers.threads.requests import read_request
 
 
 def clean_up(

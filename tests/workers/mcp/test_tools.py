@@ -30,6 +30,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from typer.testing import CliRunner
 
 from interlock.kernel.event import Event, Note
+from interlock.systems.tasks.client import Tasks
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -38,11 +39,10 @@ from interlock.workers.mcp.cli import build_server
 from interlock.workers.mcp.tools import Verbs
 from interlock.workers.producer_message import send_message
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.tasks.client import Tasks
 from tests.damage import chances, damaged
+from tests.systems.threads.threads import bring, client_of, thread_payload
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of, thread_payload
 
 READS = {
     "list_records",

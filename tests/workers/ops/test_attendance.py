@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from interlock.kernel.store.leases import Lease
@@ -13,10 +15,10 @@ from interlock.workers.ops.attendance import (
     lacking_systems,
     problems_of,
     unknown_here,
-    waits_of,
 )
+from interlock.workers.ops.effect_problems import endangered, waits_of
 from interlock.workers.systems import sweeps
-from tests.workers.threads.threads import bring, client_of
+from tests.systems.threads.threads import bring, client_of
 
 DEPTHS = {"effects": 3, "timers": 0, "waits": 0}
 
@@ -73,29 +75,57 @@ def test_work_that_no_worker_begins_is_named_with_its_true_age(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring(client, "one", "awaiting_inference")
-    assert list(waits_of(client.dispatch)) == []
+    assert list(waits_of(client.dispatch, client.dispatch.owed.oldest())) == []
     now_ms = client.dispatch.views.now_ms()
     monkeypatch.setattr(client.dispatch.views, "now_ms", lambda: now_ms + 90_000)
 
-    [problem] = waits_of(client.dispatch)
+    [problem] = waits_of(client.dispatch, client.dispatch.owed.oldest())
 
-    assert problem.startswith("no worker has begun thread.inference of 1 record, that of one for 1")
+    assert problem.startswith(
+        "no worker has begun thread.inference of 1 record, that of one for 90 s"
+    )
 
 
 def test_work_that_failed_more_than_once_is_named(client: Client) -> None:
     bring(client, "one", "awaiting_inference")
     effect, leases = client.dispatch.effect("thread", "inference"), client.dispatch.leases
     for nonce in ("a", "b"):
-        assert list(waits_of(client.dispatch)) == []
+        assert list(waits_of(client.dispatch, client.dispatch.owed.oldest())) == []
         [entry] = client.show("one").entries
         lease = leases.claim(entry.key("one"), effect, nonce=nonce, holder="x", schema=9)
         assert isinstance(lease, Lease)
         leases.release(lease, counted=True)
 
-    [problem] = waits_of(client.dispatch)
+    [problem] = waits_of(client.dispatch, client.dispatch.owed.oldest())
 
     assert problem.startswith("thread.inference of 1 record failed more than once")
-    assert "`interlock history one` says why" in problem
+    assert "it is tried again now; `interlock history one` says why" in problem
+
+
+def test_an_effect_of_a_silent_worker_and_one_that_runs_for_the_third_time_are_named(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(client, "one", "awaiting_inference")
+    effect, leases = client.dispatch.effect("thread", "inference"), client.dispatch.leases
+    [entry] = client.show("one").entries
+    for nonce in ("a", "b", "c"):
+        assert list(endangered(client.dispatch, client.dispatch.owed.at_work())) == []
+        lease = leases.claim(entry.key("one"), effect, nonce=nonce, holder="x", schema=9)
+        assert isinstance(lease, Lease)
+        if nonce != "c":
+            leases.release(lease, counted=True)
+
+    [again] = endangered(client.dispatch, client.dispatch.owed.at_work())
+    now_ms = client.dispatch.views.now_ms() + effect.lease_ms * 2 // 3
+    monkeypatch.setattr(client.dispatch.views, "now_ms", lambda: now_ms)
+    [silent] = endangered(client.dispatch, client.dispatch.owed.at_work())
+
+    assert again.startswith("thread.inference of one is at work for the third time, since ")
+    assert re.match(
+        r"the worker of thread\.inference of one has given no sign for \d+ s: if it gives none for"
+        r" \d+ s more, no attempt is left: it fails, or a person is asked",
+        silent,
+    )
 
 
 def test_records_of_a_machine_that_is_not_known_here_are_named(client: Client) -> None:
@@ -109,7 +139,7 @@ def test_records_of_a_machine_that_is_not_known_here_are_named(client: Client) -
     [problem] = unknown_here(stranger)
 
     assert problem.startswith("2 records wait of the machine thread, such as asks, and it is not")
-    assert list(waits_of(stranger)) == []
+    assert list(waits_of(stranger, stranger.owed.oldest())) == []
 
 
 def test_a_worker_that_lacks_a_system_that_others_have_is_named() -> None:

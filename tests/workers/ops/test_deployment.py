@@ -22,8 +22,9 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer, PortTakenError, free_port
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
-from interlock.workers.ops.home import HomeTakenError, read_ports
+from interlock.workers.ops.home import HomeTakenError
 from interlock.workers.ops.part import Part, last_line
+from interlock.workers.ops.ports import read_ports
 from interlock.workers.processes.module_server import ModuleServer
 from tests.processes import is_alive, processes
 from tests.servers import STORE_START_S
@@ -269,8 +270,26 @@ def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
     ):
         assert urlsplit(third.flower_url).port != flower
         other = read_ports(settings.home)["flower"]
-        said = f"port {port} is in use: flower has port {other} now"
-        assert third.notices == [said]
+        [said] = third.notices
+        us = f"process {os.getpid()} "
+        assert said.startswith(f"port {port} is in use by {us}")
+        assert said.endswith(f": flower has port {other} now")
+
+
+def test_a_home_that_is_moved_is_noticed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+    settings = settings_in(tmp_path)
+
+    with Deployment(settings, pages=False) as deployment:
+        assert [*deployment.revive()] == []
+        settings.home.rename(tmp_path / "elsewhere")
+        [moved] = deployment.revive()
+        assert [*deployment.revive()] == []
+        (tmp_path / "elsewhere").rename(settings.home)
+
+    assert moved.startswith(f"{settings.home} was moved to {tmp_path}/elsewhere: ")
 
 
 def test_several_that_start_at_once_are_all_up_each_with_a_port_of_its_own(
@@ -289,8 +308,9 @@ def test_several_that_start_at_once_are_all_up_each_with_a_port_of_its_own(
 
     others = {*ports} - {wanted}
     assert len(others) == 2
-    assert sorted(said) == sorted(
-        f"port {wanted} is in use: api has port {port} now" for port in others
+    assert all(each.startswith(f"port {wanted} is in use by process ") for each in said)
+    assert sorted(each.rpartition(": ")[2] for each in said) == sorted(
+        f"api has port {port} now" for port in others
     )
 
 

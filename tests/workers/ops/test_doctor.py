@@ -27,8 +27,8 @@ from interlock.workers.ops.doctor import (
 )
 from interlock.workers.ops.verify import verify_all
 from tests.kernel.samples import RUN_BIRTH
+from tests.systems.threads.threads import bring, client_of
 from tests.waiting import until
-from tests.workers.threads.threads import bring, client_of
 
 NewServer = Callable[..., EmbeddedServer]
 STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awaiting_inference")

@@ -25,9 +25,9 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import metrics
 from interlock.workers.ops.metrics import Exposition
+from tests.systems.threads.threads import bring, client_of
 from tests.waiting import until
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "metrics.md").read_text("utf-8")

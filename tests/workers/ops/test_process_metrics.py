@@ -154,7 +154,8 @@ def test_an_address_that_is_taken_is_a_line_of_the_log(
         settings = Settings(metrics_address=str(port))
 
         assert serve_metrics(settings, ProcessMetrics(NAME, times_of())) is None
-    assert f"served at 127.0.0.1:{port}: [Errno 98] Address already in use; name" in caplog.text
+    assert f"at 127.0.0.1:{port}: [Errno 98] Address already in use by process" in caplog.text
+    assert "; name another address in INTERLOCK_METRICS_ADDRESS" in caplog.text
 
 
 def test_a_reader_that_asks_nothing_is_cut_off(

@@ -12,7 +12,7 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.producer_message import receive
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.systems.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture

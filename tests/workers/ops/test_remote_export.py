@@ -13,10 +13,10 @@ from interlock.kernel.exported_event import LifecycleEvent
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.remote_export import RemoteExport
+from interlock.workers.ops.event_export import RemoteExport
 from interlock.workers.remote.client import HttpClient
+from tests.systems.threads.threads import client_of
 from tests.workers.api.serving import end_streams_soon
-from tests.workers.threads.threads import client_of
 
 
 class CancelsMeanwhile(HttpClient):

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.engine import own_systems
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.system import Definition
+from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops import system_files
 from interlock.workers.ops.system_files import SystemFiles
+from tests.known_systems import know_only_ours
 from tests.waiting import until
 
 FLOW = """
@@ -45,12 +48,10 @@ class Restarts:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.count, self.pools = folder, 0, dict[str, list[str]]()
+        self.store = {"INTERLOCK_STORE_URL": "redis://127.0.0.1:1/0"}
 
     def environment(self) -> Mapping[str, str]:
-        return {
-            "INTERLOCK_SYSTEMS": str(self.folder / "watched.py"),
-            "INTERLOCK_STORE_URL": "redis://127.0.0.1:1/0",
-        }
+        return {"INTERLOCK_SYSTEMS": f"threads,{self.folder / 'watched.py'}", **self.store}
 
     def restart(self, pools: Mapping[str, list[str]]) -> None:
         self.count, self.pools = self.count + 1, {**pools}
@@ -86,14 +87,14 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    monkeypatch.setattr(own_systems, "_ADDED", {})
+    know_only_ours(monkeypatch)
     monkeypatch.setattr(Definition, "MADE", [])
     monkeypatch.setattr(sys, "path", [*sys.path])
     watched = Watched(tmp_path)
     yield watched
     watched.files.close()
     sys.modules.pop("watched", None)
-    MACHINES._added.pop("watched_parcel", None)
+    MACHINES.entries.pop("watched_parcel", None)
 
 
 def test_a_module_that_new_code_imports_is_watched_until_nothing_imports_it(
@@ -229,3 +230,18 @@ def test_the_pools_of_the_new_code_are_known(watched: Watched) -> None:
 
     assert watched.deployment.pools["couriers"] == ["interlock.watched_parcel.send"]
     assert "models" in watched.deployment.pools
+
+
+def test_code_whose_table_has_no_place_for_records_at_work_is_not_used(
+    watched: Watched, server: EmbeddedServer, prefix: str
+) -> None:
+    store = {"INTERLOCK_STORE_URL": server.url, "INTERLOCK_PREFIX": prefix}
+    watched.deployment.store = store
+    client = Client(read_settings(store))
+    client.submit({"name": "p"}, id="p-1", machine="watched_parcel")
+
+    watched.write(imports="", options='name="post"')
+    said = watched.look()
+
+    assert "1 record is in watched_parcel/send, which the table no longer has" in said
+    assert watched.deployment.count == 0

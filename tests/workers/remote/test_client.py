@@ -27,6 +27,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Event
 from interlock.kernel.store.leases import Lease
+from interlock.systems.tasks.client import Tasks
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -37,10 +38,9 @@ from interlock.workers.remote import batches, connection, operator_calls
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.remote.connection import ATTEMPTS_MAX, BODY_BYTES_MAX
 from interlock.workers.remote.problems import KINDS, RemoteError, error_of
-from interlock.workers.tasks.client import Tasks
 from tests.damage import chances, damaged
+from tests.systems.threads.threads import bring, client_of, thread_payload
 from tests.workers.access.tokens import new_token
-from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_nobody_gets_the_token_of_a_lease(interlock: Client, served: TestClient)
     bring(interlock, "one", "executing")
     entry = next(one for one in interlock.show("one").entries if one.kind is Kind.STATE)
     effect, leases = interlock.dispatch.effect("thread", entry.name), interlock.dispatch.leases
-    lease = leases.claim(entry.key("one"), effect, nonce="n", holder="test", schema=1)
+    lease = leases.claim(entry.key("one"), effect, nonce="n", holder="test", schema=9)
     assert isinstance(lease, Lease)
     viewer = holder(interlock, served, "viewer")
 

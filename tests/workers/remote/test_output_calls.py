@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError
+from interlock.systems.tasks.client import Tasks
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -19,10 +20,9 @@ from interlock.workers.engine.printed_output import Logs
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.supervision import agent_output
-from interlock.workers.tasks.client import Tasks
+from tests.systems.tasks.claims import Claimed, claimed
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import Claimed, claimed
-from tests.workers.threads.threads import bring, client_of
 
 FOLDER = "supervisors/b/one~1"
 URL = "http://127.0.0.1"

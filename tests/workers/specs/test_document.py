@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.specs.document import read_document
-from interlock.workers.specs.problems import Problem, Problems, SpecFileError
+from interlock.workers.specs.problems import FileError, Problem, Problems
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def file(tmp_path: Path) -> Path:
 
 def refusal(file: Path, bytes_max: int = 99) -> str:
     """Return why a file cannot be read."""
-    with pytest.raises(SpecFileError) as refused:
+    with pytest.raises(FileError) as refused:
         read_document(file, bytes_max=bytes_max, advice="split it")
     return str(refused.value)
 
@@ -26,7 +26,7 @@ def test_a_file_must_be_readable_text_of_limited_size(file: Path) -> None:
     assert refusal(file) == f"{file}: cannot be read: No such file or directory"
     assert refusal(file.parent) == f"{file.parent}: cannot be read: Is a directory"
     file.write_bytes(b"a: 1\nb: \xff\n")
-    assert refusal(file) == f"{file}:2: is not UTF-8; save it as UTF-8"
+    assert refusal(file) == f"{file}:2:4: is not UTF-8; save it as UTF-8"
     file.write_bytes(b"\xef\xbb\xbfx: 1")
     assert refusal(file, bytes_max=6) == f"{file}: has more than 6 bytes; split it"
     assert read_document(file, bytes_max=7, advice="").text == "x: 1"
@@ -39,20 +39,20 @@ def test_a_file_is_json_if_its_name_ends_so_and_otherwise_yaml(file: Path) -> No
     json.write_text('{"a":\t"\\ud83c\\udf89"}')
     assert read_document(json, bytes_max=99, advice="").root.plain() == {"a": "\U0001f389"}
     json.write_text("a: 1\n")
-    assert refusal(json).startswith(f"{json}:1: it is not JSON: ")
+    assert refusal(json).startswith(f"{json}:1:1: it is not JSON: ")
 
 
 def test_an_error_lists_the_problems_in_the_order_of_their_lines(file: Path) -> None:
     problems = Problems(file)
     problems.raise_if_any()
-    problems.add(Problem(7, "step 'a': limits.cost", "write US dollars"))
-    problems.add(Problem(2, "", "it is nested too deep"))
+    problems.add(Problem(7, 3, "step 'a': limits.cost", "write US dollars"))
+    problems.add(Problem(2, 1, "", "it is nested too deep"))
 
-    with pytest.raises(SpecFileError) as refused:
+    with pytest.raises(FileError) as refused:
         problems.raise_if_any()
 
     assert str(refused.value).split("\n") == [
-        f"{file}:2: it is nested too deep",
-        f"{file}:7: step 'a': limits.cost: write US dollars",
+        f"{file}:2:1: it is nested too deep",
+        f"{file}:7:3: step 'a': limits.cost: write US dollars",
     ]
     assert [problem.line for problem in refused.value.problems] == [2, 7]

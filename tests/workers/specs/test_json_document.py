@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from interlock.workers.specs import json_document
 from interlock.workers.specs.json_document import read_json
-from interlock.workers.specs.yaml_document import (
-    DEPTH_MAX,
-    NODES_MAX,
-    NUMBER_LENGTH_MAX,
-    UnreadableError,
-)
+from interlock.workers.specs.node import DEPTH_MAX, NODES_MAX, NUMBER_LENGTH_MAX, UnreadableError
 from tests.any_text import any_text
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text()
@@ -71,11 +66,18 @@ def test_a_text_that_python_refuses_as_json_is_refused(text: str) -> None:
         assert "is there twice" in error.problem  # noqa: PT017 - Python accepts this text and takes the last one
 
 
-def test_every_value_has_its_line_and_its_text() -> None:
+def test_every_value_has_its_place_and_its_text() -> None:
     root = read_json('{"a": 1.50,\n "b":\n  [\n"x\\n", -0],\n"c": {}}')
 
-    assert [(key, node.line) for key, node in root.value.items()] == [("a", 1), ("b", 2), ("c", 5)]
-    assert [(node.line, node.text) for node in root.value["b"].value] == [(4, "x\n"), (4, "-0")]
+    assert [(key, *node[:2]) for key, node in root.value.items()] == [
+        ("a", 1, 2),
+        ("b", 2, 2),
+        ("c", 5, 1),
+    ]
+    assert [(*node[:2], node.text) for node in root.value["b"].value] == [
+        (4, 1, "x\n"),
+        (4, 8, "-0"),
+    ]
     assert root.value["a"].text == "1.50"
 
 

@@ -8,15 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.workers.specs import yaml_document
-from interlock.workers.specs.problems import node_within
-from interlock.workers.specs.yaml_document import (
+from interlock.workers.specs.node import (
     DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,
     Node,
     UnreadableError,
-    read_yaml,
 )
+from interlock.workers.specs.yaml_document import read_yaml
 from tests.any_text import any_text
 
 PARSERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])]
@@ -36,17 +35,24 @@ def refusal(text: str) -> str:
 
 
 @pytest.mark.usefixtures("parser")
-def test_every_value_has_its_line() -> None:
+def test_every_value_has_its_place() -> None:
     root = read_yaml("a: 1\nb:\n  - x\n  - c:\n      2\n\ntext: |\n  long\n  text\nlast:\n")
 
     def line(*path: str | int) -> int:
-        return node_within(root, path).line
+        return root.within(path).line
 
     assert root.plain() == {"a": 1, "b": ["x", {"c": 2}], "text": "long\ntext\n", "last": None}
     assert [line("b"), line("b", 0), line("b", 1, "c")] == [2, 3, 4]
     assert [line("text"), line("last")] == [7, 10]
     assert line("b", 7) == 2, "a missing value has the line of its list"
     assert line("a", "x") == line() == line("nothing") == 1
+    assert [root.within(path).column for path in [("b",), ("b", 0), ("b", 1, "c")]] == [
+        1,
+        5,
+        5,
+    ]
+    flow = read_yaml("{a: [1, {b: 2}]}")
+    assert [flow.within(path).column for path in [(), ("a", 0), ("a", 1, "b")]] == [1, 6, 10]
 
 
 @pytest.mark.usefixtures("parser")
@@ -69,7 +75,7 @@ def test_a_value_has_the_text_of_the_file() -> None:
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\n\n"])
 def test_a_text_without_a_value_is_null(text: str) -> None:
-    assert read_yaml(text) == Node(1, None)
+    assert read_yaml(text) == Node(1, 1, None)
 
 
 REFUSED = [
@@ -140,9 +146,19 @@ def outcome(text: str, loader: type) -> Node | str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_document, "LOADER", loader)
         try:
-            return read_yaml(text)
+            return in_column_one(read_yaml(text))
         except UnreadableError as error:
             return error.problem
+
+
+def in_column_one(node: Node) -> Node:
+    """Return a node without its columns: the parsers differ in that of a value that is left out."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: in_column_one(inner) for key, inner in value.items()}
+    elif isinstance(value, list):
+        value = [in_column_one(inner) for inner in value]
+    return Node(node.line, 1, value, node.text)
 
 
 @pytest.mark.skipif(len(PARSERS) < 2, reason="PyYAML comes without its parser in C here")

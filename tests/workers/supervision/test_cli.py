@@ -65,7 +65,7 @@ def test_a_process_with_a_session_has_more_kinds_of_reports(
     unnamed, others = report_command("session"), report_command("blocked", "text=why")
     os.close(ours)
     os.close(theirs)
-    assert "session needs the field 'id'" in unnamed.output
+    assert "session: it has no id; write it" in unnamed.output
     assert "known: session" in " ".join(others.output.split())
 
 
@@ -74,7 +74,7 @@ def test_a_process_with_a_session_has_more_kinds_of_reports(
     [
         (("dance",), "'dance' is no type of report; known: ready"),
         (("tool_started", "tool"), "'tool' must be name=value"),
-        (("tool_started", "tool=x"), "tool_started needs the field 'id'"),
+        (("tool_started", "tool=x"), "tool_started: it has no id; write it"),
         (("ready",), "only an agent that Interlock runs can report"),
     ],
 )

@@ -27,7 +27,7 @@ from tests.workers.supervision.probe_supervisor import descriptors, signals
 
 PROBE = "tests.workers.supervision.probe_supervisor"
 # The modules of all supervisors.
-SUPERVISORS = [f"interlock.workers.{system}.supervisor" for system in ("tasks", "loops", "runs")]
+SUPERVISORS = [f"interlock.systems.{system}.supervisor" for system in ("tasks", "loops", "runs")]
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="there is no /proc")
 
 # Launches a supervisor for each line of its input.

@@ -14,8 +14,8 @@ from interlock.workers.engine.printed_output import LEFT_OUT, NoOutputError, Out
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.supervision import agent_output
 from interlock.workers.supervision.logs import look_after
+from tests.systems.threads.threads import client_of
 from tests.workers.supervision.published import Published
-from tests.workers.threads.threads import client_of
 
 FOLDER = "agents/owl/1/000001"
 SOURCE = OutputSource("anvil", FOLDER)

@@ -11,8 +11,8 @@ from interlock.workers.client import Client
 from interlock.workers.engine.printed_output import OutputState
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.supervision.agent_output import look_at
+from tests.systems.threads.threads import client_of
 from tests.workers.supervision.published import Published
-from tests.workers.threads.threads import client_of
 
 SECRET = "sesame-open!"
 

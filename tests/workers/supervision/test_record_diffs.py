@@ -13,8 +13,11 @@ import pytest
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
+from interlock.git.diff import Diff, FileDiff
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.task_diff import SOURCE
 from interlock.workers.api import diffs, outputs
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
@@ -22,16 +25,13 @@ from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import COMPARISONS_MAX
 from interlock.workers.engine.polling import Intervals
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, DiffState, NoDiffError
-from interlock.workers.gateways.git.diff import Diff, FileDiff
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.supervision import diff_publications, record_diffs
+from interlock.workers.supervision import diff_publications, page, record_diffs
 from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.task_diff import SOURCE
+from tests.systems.tasks.claims import claimed
+from tests.systems.threads.threads import bring, client_of
 from tests.workers.supervision.published import Published
-from tests.workers.tasks.claims import claimed
-from tests.workers.threads.threads import bring, client_of
 
 URL = "http://127.0.0.1"
 SECRET = "sesame-open!\nsecond line"
@@ -160,7 +160,7 @@ def test_few_differences_are_made_at_once(
 
     assert (busy.state, reads) == (DiffState.ASKED, 0)
     assert "compares the files of 4 others now. Ask again" in busy.detail
-    assert not record_diffs.shown_diff(dispatch, task.id, busy).is_followed
+    assert not page.shown_diff(dispatch, task.id, busy).is_followed
     assert [one.detail for one in later] == ["it is gone."] * 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from typer.testing import CliRunner
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import client_of
+from tests.systems.threads.threads import client_of
 
 Run = Callable[..., Any]
+RunJson = Callable[..., Any]
 
 
 @pytest.fixture
@@ -37,3 +39,15 @@ def interlock(
 def run() -> Run:
     """Return a function that runs a command."""
     return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
+
+
+@pytest.fixture
+def run_json(run: Run) -> RunJson:
+    """Return a function that runs a command with --json, which succeeds, and returns its value."""
+
+    def succeed(*arguments: object) -> Any:
+        result = run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return succeed

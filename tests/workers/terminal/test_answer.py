@@ -7,22 +7,20 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal, Waiting
+from interlock.systems.tasks.claims import claim
 from interlock.workers.cli import main
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import free_port
-from interlock.workers.tasks.claims import claim
-from tests.workers.terminal.conftest import Run
-from tests.workers.threads.threads import WAITS, bring, thread_payload
+from tests.systems.threads.threads import WAITS, bring, thread_payload
+from tests.workers.terminal.conftest import Run, RunJson
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 OFFERED = {
@@ -30,20 +28,6 @@ OFFERED = {
     for stage in MACHINES["thread"].stages
     if isinstance(stage, Waiting)
 }
-
-RunJson = Callable[..., Any]
-
-
-@pytest.fixture
-def run_json(run: Run) -> RunJson:
-    """Return a function that runs a command with --json, which succeeds, and returns its value."""
-
-    def succeed(*arguments: object) -> Any:
-        result = run(*arguments, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    return succeed
 
 
 def test_a_request_is_submitted_by_its_title(interlock: Client, run_json: RunJson) -> None:
@@ -87,7 +71,9 @@ def test_a_refused_request_among_many_is_reported_and_exits_with_1(
 
 
 def test_a_held_request_waits_for_a_person(interlock: Client, run_json: RunJson) -> None:
-    submitted = run_json("submit", "--title", "Later", "--hold", "--policy=hands_off", "--tag=eu")
+    submitted = run_json(
+        "submit", "--title", "Later", "--hold", "--policy=ask_every_step", "--tag=eu"
+    )
     assert interlock.show(submitted[0]["id"]).state == "proposed"
     (card,) = run_json("cards", "--tag=eu")
     assert [item["name"] for item in card["affordances"]] == ["begin", "drop"]
@@ -167,7 +153,8 @@ def test_a_command_that_a_card_prints_works_when_it_is_pasted(
 ) -> None:
     before = bring(interlock, "one", state)
     printed = [line.strip() for line in run("show", "one").stdout.splitlines()]
-    (command,) = [line for line in printed if line.startswith(f"interlock decide one {choice} ")]
+    # What a card suggests is printed before its choices.
+    *_, command = [line for line in printed if line.startswith(f"interlock decide one {choice} ")]
 
     if "..." in command:
         assert "replace ... by your answer" in run(*shlex.split(command)[1:]).stderr
@@ -282,7 +269,7 @@ def test_a_person_acts_on_a_record(interlock: Client, run_json: RunJson, run: Ru
     bring(interlock, "three", "awaiting_confirmation")
     assert run_json("cleanup", "three") == {"id": "three", "state": "cleaning_up"}
     bring(interlock, "two", "awaiting_confirmation")
-    assert "two is dismissed" in run("cancel", "two", "--reason", "no").stdout
+    assert "two is ■ dismissed" in run("cancel", "two", "--reason", "no").stdout
 
 
 def test_machines_prints_states_and_rows_in_the_documented_shape(run_json: RunJson) -> None:
@@ -450,23 +437,6 @@ def test_a_list_shows_titles(interlock: Client, run: Run, run_json: RunJson) -> 
     assert "Call the dentist" in run("list").stdout
 
 
-def test_an_answer_of_a_card_is_explained_by_its_name(interlock: Client, run_json: RunJson) -> None:
-    bring(interlock, "one", "awaiting_confirmation")
-
-    assert run_json("explain", "one", "approve")["accepted"]
-
-
-def test_nothing_to_retry_is_said_in_a_sentence(interlock: Client, run: Run) -> None:
-    interlock.submit(thread_payload(), machine="thread", id="one")
-
-    result = run("retry", "one")
-
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "error no effect of one waits for another attempt\n",
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [((), "nothing is given to submit"), (("--title", " "), "the --title is empty")],
@@ -487,8 +457,8 @@ def test_every_faulty_file_of_a_folder_is_named_and_none_is_submitted(
     result = run("submit", tmp_path)
 
     assert result.exit_code == 1
-    assert "a.md:2: policy: 'whatever'" in result.stderr
-    assert "b.md:3: priority: 12" in result.stderr
+    assert "a.md:2:1: policy: 'whatever'" in result.stderr
+    assert "b.md:3:1: priority: 12" in result.stderr
     assert interlock.list(machine="thread") == []
 
 
@@ -504,17 +474,6 @@ def test_a_store_that_is_down_is_reported_in_a_line_with_the_command_that_starts
     assert "the store does not answer" in result.stderr
     assert "`interlock up` starts a store here" in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-def test_a_trigger_is_explained_for_programs(interlock: Client, run_json: RunJson) -> None:
-    interlock.submit(thread_payload(), machine="thread", id="one")
-
-    found = run_json("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
-    refused = run_json("explain", "one", "execute")
-
-    assert (found["accepted"], found["target"]) == (True, "dismissed")
-    assert (refused["accepted"], refused["target"], refused["trigger"]) == (False, "", "execute")
-    assert "legal here" in refused["answer"]
 
 
 def test_a_trigger_is_fired_only_in_the_state_that_was_seen(

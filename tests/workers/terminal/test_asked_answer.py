@@ -17,7 +17,7 @@ from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.terminal import answer
 from tests.kernel.samples import graphs
-from tests.workers.threads.threads import bring, client_of, obstruct
+from tests.systems.threads.threads import bring, client_of, obstruct
 
 # Commands, each with the record that it is about.
 COMMANDS = [(("decide", "one", "approve"), "one"), (("task", "approve", "b/one"), "b/one")]
@@ -64,7 +64,7 @@ def test_a_choice_that_no_card_takes_is_refused_before_the_person_is_asked(
     result = CliRunner().invoke(app, ["task", "approve", "two"], input="y\n")
 
     assert result.exit_code == 1
-    assert "'approve' is no answer to two in awaiting_inference; there are: retry" in result.stderr
+    assert "two is a thread, not a task: `interlock explain two` names" in result.stderr
     assert "approve?" not in result.stdout
 
 
@@ -73,7 +73,7 @@ def test_a_named_proposal_is_answered_without_a_question(interlock: Client) -> N
 
     result = CliRunner().invoke(app, ["task", "approve", "b/one", "--proposal", seen])
 
-    assert (result.exit_code, result.stdout) == (0, "b/one is open\n")
+    assert (result.exit_code, result.stdout) == (0, "b/one is ○ waiting for an agent\n")
 
 
 def test_fields_that_are_no_words_are_asked_for_as_json(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from interlock.workers.client import Client
+from tests.systems.threads.threads import bring
 from tests.workers.terminal.conftest import Run
-from tests.workers.threads.threads import bring
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_list_that_leaves_some_out_says_so_and_stays_json(
 
     cut, whole = run(*words, "--limit", 2, "--json"), run(*words, "--limit", 3, "--json")
 
-    assert f"only 2 are listed, {order}, and there are more: --limit lists more" in cut.stderr
+    assert f"2 of 3 are listed, {order}: --limit lists more" in cut.stderr
     assert whole.stderr == ""
     rows = [json.loads(each.stdout) for each in (cut, whole)]
     assert [len(row if words == ("cards",) else row["records"]) for row in rows] == [2, 3]

@@ -11,6 +11,8 @@ from rich.text import Text
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import answer
 from interlock.workers.terminal.cards import cards
+from interlock.workers.terminal.page import Page
+from interlock.workers.terminal.printed_page import PagePrinter
 
 HOSTILE = "x\x1b[2K\x1b[1A\u202ey\x9b"
 
@@ -58,10 +60,15 @@ def test_no_row_of_a_table_ends_with_blanks(console: screen.Screen) -> None:
     assert printed(console).splitlines() == ["All of them", "id  title", "a   b", "c"]
 
 
-def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("width", [80, 240])
+def test_no_long_text_forges_a_row_of_a_card(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(screen.out, "width", width)
     long = "interlock decide two approve " * 30
     card = {
         "record_id": "one",
+        "machine": "thread",
         "title": long,
         "state": "awaiting_confirmation",
         "kind": "consent",
@@ -73,22 +80,27 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "claim": {"holder": "ann", "by": "bob", "since_ms": 0},
         "escalation": {"due_ms": 60_000, "to": "bob"},
         "deadline": {"due_ms": 60_000, "trigger": "timeout", "target": "dismissed"},
-        "affordances": [{"command": "interlock decide one approve --proposal one:1"}],
+        "affordances": [
+            {"says": "Do it", "command": "interlock decide one approve --proposal one:1"}
+        ],
     }
 
-    cards([card])
+    PagePrinter().print(cards([card]))
 
     title, *rows = capsys.readouterr().out.splitlines()
     assert title.startswith("one  interlock decide two")
-    assert title.endswith("…  awaiting_confirmation")
-    assert len(rows) > 6
-    assert {row[:4] for row in rows[:-6]} == {"    "}, "the question has an indent of its own"
-    assert rows[-6:] == [
-        "  irreversibility: high",
+    assert title.endswith("two approve  ◆ waiting for approval")
+    assert "…" in title
+    assert len(title) <= width
+    assert len(rows) > 7
+    assert {row[:4] for row in rows[:-7]} == {"    "}, "the question has an indent of its own"
+    assert rows[-7:] == [
+        "  It cannot be undone.",
         "  tags: bug, eu",
         "  ann is on it",
-        "  from 1970-01-01 00:01 UTC on it is escalated to bob",
-        "  answer it by 1970-01-01 00:01 UTC, then timeout -> dismissed",
+        "  from 1970-01-01 00:01:00 UTC on it is escalated to bob",
+        "  answer it by 1970-01-01 00:01:00 UTC, then timeout -> dismissed",
+        "  Do it",
         "  interlock decide one approve --proposal one:1",
     ]
 
@@ -96,17 +108,29 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
 def test_a_card_without_a_title_shows_the_id_of_its_record_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
+    card = {
+        "record_id": "g/j",
+        "machine": "job",
+        "title": "g/j",
+        "state": "draft",
+        "kind": "draft",
+        "question": "?",
+    }
 
-    more = dict.fromkeys(("tags", "claim", "escalation", "deadline"))
-    cards([card | {"inspect": "", "affordances": [], "proposed": {}, "deciders": [], **more}])
+    more: dict[str, object] = dict.fromkeys(("tags", "claim", "escalation", "deadline"))
+    more |= {"inspect": "", "affordances": [], "proposed": {}, "deciders": []}
+    PagePrinter().print(cards([card | more]))
 
-    assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"
+    assert capsys.readouterr().out.splitlines()[0] == "g/j  ◆ draft"
 
 
 def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:
     shown: list[object] = []
 
-    answer({"title": ["a\nforged\x08"], "count": 3}, as_json=False, show=shown.append)
+    def show(value: object) -> Page:
+        shown.append(value)
+        return []
+
+    answer({"title": ["a\nforged\x08"], "count": 3}, as_json=False, show=show)
 
     assert shown == [{"title": [r"a forged\x08"], "count": 3}]

@@ -1,17 +1,12 @@
 -- Keeps a saved view, in the place of one with the same name; without a text, drops it.
--- KEYS     saved views
--- ARGV     name, text, how many there may be
+-- KEYS     views
+-- ARGV     name, text*, most
 -- Returns  {status}; status: kept | dropped | missing | full
-local views = KEYS[1]
-local name = ARGV[1]
-local text = ARGV[2]
-local most = tonumber(ARGV[3])
-
-if text == '' then
-  return {redis.call('HDEL', views, name) == 1 and 'dropped' or 'missing'}
+if plan.text == '' then
+  return {redis.call('HDEL', views, plan.name) == 1 and 'dropped' or 'missing'}
 end
-if redis.call('HEXISTS', views, name) == 0 and redis.call('HLEN', views) >= most then
+if redis.call('HEXISTS', views, plan.name) == 0 and redis.call('HLEN', views) >= plan.most then
   return {'full'}
 end
-redis.call('HSET', views, name, text)
+redis.call('HSET', views, plan.name, plan.text)
 return {'kept'}

@@ -1,9 +1,9 @@
 -- Counts the members of indexes of one partition.
--- KEYS     sorted sets
+-- KEYS     indexes...
 -- ARGV     none
--- Returns  {position in KEYS, members, position, members, ...}, without the empty ones
+-- Returns  {position in indexes, members, position, members, ...}, without the empty ones
 local counted = {}
-for position, index in ipairs(KEYS) do
+for position, index in ipairs(indexes) do
   local members = redis.call('ZCARD', index)
   if members > 0 then
     counted[#counted + 1] = position

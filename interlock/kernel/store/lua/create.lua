@@ -1,5 +1,4 @@
 --@use clock holds_and_queues limits log_hops timer new_effects initial_lease search_index metrics
---@use fields
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
@@ -9,8 +8,8 @@
 -- ARGV     id, machine, state, schema, priority, digest, nonce, countdown, title, data*, waits?,
 --          spawns?, needs_parent?, poll_ms, feed_length, family_log_length, leased_at?,
 --          lease_effect?, lease_entry?, lease_nonce?, lease_holder?, lease_ms?, lease_grace_ms?,
---          lease_exclusive?, lease_optional?, late_at?, shares?, caps?, slots?, names..., above...,
---          timers..., effects..., states..., logged*..., messages*..., events*...
+--          late_at?, shares?, caps?, slots?, names..., above..., timers..., effects..., states...,
+--          logged*..., messages*..., events*...
 -- Returns  {status, version, ms, machine of the parent that counts it or ''}; status: created |
 --          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
 --          in the place of the version: held, by which record | below, which record

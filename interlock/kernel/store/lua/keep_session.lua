@@ -1,12 +1,10 @@
 --@use clock
 -- Keeps a session of a browser, and forgets those that have expired.
 -- KEYS     sessions
--- ARGV     digest of its secret, its lifetime in ms, id of a token, digest of the token's secret
+-- ARGV     digest, lifetime_ms, token, token_digest
 -- Returns  {'kept'}
-local sessions = KEYS[1]
-local digest = ARGV[1]
-local lifetime_ms = tonumber(ARGV[2])
-local token = ARGV[3] .. ' ' .. ARGV[4]
+-- `digest` is that of the session's secret, `token_digest` that of the secret of a token.
+local token = plan.token .. ' ' .. plan.token_digest
 
 local all = redis.call('HGETALL', sessions)
 for i = 1, #all, 2 do
@@ -15,5 +13,5 @@ for i = 1, #all, 2 do
     redis.call('HDEL', sessions, all[i])
   end
 end
-redis.call('HSET', sessions, digest, now_ms + lifetime_ms .. ' ' .. token)
+redis.call('HSET', sessions, plan.digest, now_ms + plan.lifetime_ms .. ' ' .. token)
 return {'kept'}

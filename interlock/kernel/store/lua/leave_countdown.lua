@@ -1,15 +1,8 @@
 --@use countdown
 -- Takes a member that has ended, or was never created, out of a countdown of any record.
--- KEYS     record, effects, members, tally, [queue of the advance]
--- ARGV     plan: {parent, member, outcome}, [message of the advance]
+-- KEYS     record, effects, members, tally, message_queues...
+-- ARGV     parent, member, outcome, messages*...
 -- Returns  {suffix of the advance, or ''}
-local record = KEYS[1]
-local effects = KEYS[2]
-local members = KEYS[3]
-local tally = KEYS[4]
-local queue = KEYS[5]
-local plan = cjson.decode(ARGV[1])
-local message = ARGV[2]
-
-local keys = {record, members, tally}
+-- `messages` has that of the advance, if the store is the broker.
+local keys, queue, message = {record, members, tally}, message_queues[1], plan.messages[1]
 return {leave_countdown(plan.parent, keys, effects, plan.member, plan.outcome, queue, message)}

@@ -1,20 +1,15 @@
---@use clock keys entry timer
+--@use clock entry timer
 -- Moves the due times of a partition after the clock of its server was set ahead or back, once,
 -- however many processes have seen that. Timers keep the time that was left, unless they are due
 -- at a fixed time. A lease whose end would come later than one lease from now gets one lease, so
 -- that its holder renews it or is lost.
--- KEYS     meta, effects, timers, then the record of each timer, then the record of each effect
--- ARGV     plan: {moves: how often times were moved before, jump_ms: by how much the clock was set
---          ahead, or back where it is negative, old_until: the last ms of the clock as it was
---          before, timers: [{id, name}], effects: [{id, suffix, lease_ms}]}
+-- KEYS     meta, effects, timers, timer_records..., effect_records...
+-- ARGV     moves, jump_ms, old_until, timers..., effects...
 -- Returns  {status}: moved | known
-local meta = KEYS[1]
-local effects = KEYS[2]
-local timers = KEYS[3]
-local plan = cjson.decode(ARGV[1])
+-- `moves`: how often times were moved before. `jump_ms`: by how much the clock was set ahead, or
+-- back where it is negative. `old_until`: the last ms of the clock as it was before. Each timer is
+-- {id, name}, each effect {id, suffix, lease_ms}.
 local jump_ms = plan.jump_ms
-local timer_records, next_key = keys_at(4, #plan.timers)
-local effect_records = keys_at(next_key, #plan.effects)
 
 if tonumber(redis.call('HGET', meta, 'moves') or 0) ~= plan.moves then
   return {'known'}

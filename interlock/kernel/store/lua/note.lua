@@ -1,22 +1,10 @@
---@use keys ops warrant deltas spender timer new_effects record_note metrics
+--@use ops warrant deltas spender timer new_effects record_note metrics
 -- Writes a note, which changes no state: a cost, progress, a refusal, a reminder. It may be written
 -- after the end of the record, and it never conflicts with a commit.
--- KEYS     record, log, ops, times of ops, effects, timers, metrics, chain of counters, queues of
---          messages
--- ARGV     plan, detail, messages of its effects
+-- KEYS     record, log, ops, op_times, effects, timers, metrics, chain..., message_queues...
+-- ARGV     id, machine, op_id, digest, warrant..., kind, nonce, detail*, deltas, timers...,
+--          effects..., spender?, poll_ms, window_ms, messages*...
 -- Returns  {status, version, position}; status: noted | replayed | reused | missing | fenced
-local record = KEYS[1]
-local log = KEYS[2]
-local ops = KEYS[3]
-local op_times = KEYS[4]
-local effects = KEYS[5]
-local timers = KEYS[6]
-local metrics = KEYS[7]
-local plan = cjson.decode(ARGV[1])
-local detail = ARGV[2]
-local messages = {unpack(ARGV, 3)}
-local chain, next_key = keys_at(8, plan.chain_length)
-local message_queues = keys_at(next_key, #messages)
 local id = plan.id
 
 local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
@@ -45,11 +33,11 @@ for _, timer in ipairs(plan.timers) do
   end
 end
 local owner = {id = id, fields = {}, effects = effects, paused = paused, poll_ms = plan.poll_ms}
-create_effects(owner, plan, version, message_queues, messages)
+create_effects(owner, plan, version, message_queues, plan.messages)
 if #owner.fields > 0 then
   redis.call('HSET', record, unpack(owner.fields))
 end
-local position = write_note(log, version, plan.kind, detail)
+local position = write_note(log, version, plan.kind, plan.detail)
 if plan.op_id ~= '' then
   record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 end

@@ -1,26 +1,14 @@
 --@use clock entry ops timer record_note
 -- Pauses a record: its owed effects leave the index, its timers keep the time that they have left.
 -- Holders get the order at their next renewal.
--- KEYS     record, log, ops, times of ops, effects, timers
--- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
+-- KEYS     record, log, ops, op_times, effects, timers
+-- ARGV     id, op_id, digest, detail*, window_ms
 -- Returns  {status}: paused | already | ended | missing | replayed | reused
-local record = KEYS[1]
-local log = KEYS[2]
-local ops = KEYS[3]
-local op_times = KEYS[4]
-local effects = KEYS[5]
-local timers = KEYS[6]
-local id = ARGV[1]
-local op_id = ARGV[2]
-local digest = ARGV[3]
-local detail = ARGV[4]
-local window_ms = tonumber(ARGV[5])
-
 local version, ended, paused = unpack(redis.call('HMGET', record, 'version', 'ended', 'paused'))
 if not version then
   return {'missing'}
 end
-local known = known_outcome(ops, op_id, digest)
+local known = known_outcome(ops, plan.op_id, plan.digest)
 if known then
   return {known}
 end
@@ -35,7 +23,7 @@ redis.call('HSET', record, 'paused', '1')
 local fields = redis.call('HKEYS', record)
 for _, suffix in ipairs(entry_suffixes(record, fields)) do
   if read_entry(record, suffix).state == 'owed' then
-    redis.call('ZREM', effects, id .. ':' .. suffix)
+    redis.call('ZREM', effects, plan.id .. ':' .. suffix)
   end
 end
 for _, field in ipairs(fields) do
@@ -44,9 +32,9 @@ for _, field in ipairs(fields) do
     local due_at, timer_version, _, fired, fixed = read_timer(record, name)
     local left = string.format('%.0f', math.max(tonumber(due_at) - now_ms, 0))
     write_timer(record, name, due_at, timer_version, left, fired, fixed)
-    redis.call('ZREM', timers, id .. ':' .. name)
+    redis.call('ZREM', timers, plan.id .. ':' .. name)
   end
 end
-write_note(log, version, 'pause', detail)
-record_outcome(ops, op_times, op_id, digest, version, window_ms)
+write_note(log, version, 'pause', plan.detail)
+record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 return {'paused'}

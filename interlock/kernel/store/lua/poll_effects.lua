@@ -1,18 +1,13 @@
---@use clock keys entry poll
+--@use clock entry poll
 -- Polls due effects of a partition, and moves the score of each in the same step: two sweeps at a
 -- time then do not both act on it, and an effect that stays due does not hold up the others.
--- KEYS     effects, waits, timers, metrics, then for each effect its record, its log, its chain of
---          counters
--- ARGV     plan: {polls: [{id, suffix, jitter, chain_length}], poll_ms, remind_ms, gate_open,
---          server: run id of the server that the gate was asked for, or ''}
+-- KEYS     effects, waits, timers, metrics, records..., logs..., chains...
+-- ARGV     polls..., poll_ms, remind_ms, gate_open?, server
 -- Returns  {status, detail, ...}, two values an effect; status: publish (detail: name, machine,
 --          priority, since) | crash (token) | exhausted (attempts) | quarantined | later | gone |
 --          taken, by another sweep
-local effects = KEYS[1]
-local waits = KEYS[2]
-local timers = KEYS[3]
-local metrics = KEYS[4]
-local plan = cjson.decode(ARGV[1])
+-- Each poll is {id, suffix, jitter, chain_length}, in the order of records, logs and chains, which
+-- are counters in a row. `server` is the run id of the server that the gate was asked for, or ''.
 
 -- The gate was asked for one life of the server. In another it is closed until it is asked again.
 local gate_open = plan.gate_open
@@ -42,17 +37,16 @@ local function poll_effect(poll)
 end
 
 local answers = {}
-local next_key = 5
+local next_chain = 1
 for n, planned in ipairs(plan.polls) do
-  local record, log = unpack(KEYS, next_key, next_key + 1)
   local chain
-  chain, next_key = keys_at(next_key + 2, planned.chain_length)
+  chain, next_chain = list_at(chains, next_chain, planned.chain_length)
   answers[2 * n - 1], answers[2 * n] = poll_effect({
     id = planned.id,
     suffix = planned.suffix,
     member = planned.id .. ':' .. planned.suffix,
-    record = record,
-    log = log,
+    record = records[n],
+    log = logs[n],
     chain = chain,
     effects = effects,
     jitter = planned.jitter,

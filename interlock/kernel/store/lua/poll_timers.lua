@@ -1,13 +1,11 @@
 --@use clock timer
 -- Polls due timers of a partition, and moves the score of each in the same step, so that two sweeps
 -- at a time do not both fire it. Whether a timer is due, its record says; the score is only a hint.
--- KEYS     timers, then the record of each timer
--- ARGV     plan: {polls: [{id, name, jitter}], poll_ms}
+-- KEYS     timers, records...
+-- ARGV     polls..., poll_ms
 -- Returns  {status, due at, version, fired, ...}, four values a timer; status: due | later | gone |
 --          taken, by another sweep
-local timers = KEYS[1]
-local records = {unpack(KEYS, 2)}
-local plan = cjson.decode(ARGV[1])
+-- Each poll is {id, name, jitter}, in the order of the records.
 local POLL_MS_MAX = 900000
 
 -- Returns the status of a timer.

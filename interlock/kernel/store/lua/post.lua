@@ -1,22 +1,11 @@
 --@use clock entry ops new_effect record_note
 -- Posts mail to the inbox of a record, and creates the effect that reads it, unless such an effect
 -- is owed and not claimed yet. A record that has ended gets no mail.
--- KEYS     record, log, posts, times of posts, effects, inbox, [queue of the message]
--- ARGV     plan, mail, detail of the note, [message of the effect]
+-- KEYS     record, log, posts, post_times, effects, inbox, message_queues...
+-- ARGV     id, op_id, digest, mail*, detail*, length_max, read_up_to, effect_name, effect, nonce,
+--          poll_ms, window_ms, messages*...
 -- Returns  {status, id of the mail or a detail, '1' if an effect was created}; status: posted |
 --          replayed | reused | missing | ended, in which state | full, of how many
-local record = KEYS[1]
-local log = KEYS[2]
-local posts = KEYS[3]
-local post_times = KEYS[4]
-local effects = KEYS[5]
-local inbox = KEYS[6]
-local message_queue = KEYS[7]
-local plan = cjson.decode(ARGV[1])
-local mail = ARGV[2]
-local detail = ARGV[3]
-local message = ARGV[4]
-
 local version, paused, ended, state = unpack(
   redis.call('HMGET', record, 'version', 'paused', 'ended', 'state')
 )
@@ -44,8 +33,8 @@ for _, suffix in ipairs(entry_suffixes(record)) do
   local owed = entry.name == plan.effect_name and entry.state == 'owed'
   waiting = waiting or owed and entry.not_before <= now_ms
 end
-local mail_id = redis.call('XADD', inbox, '*', 'mail', mail)
-write_note(log, version, 'mail', detail)
+local mail_id = redis.call('XADD', inbox, '*', 'mail', plan.mail)
+write_note(log, version, 'mail', plan.detail)
 if not waiting then
   local owner = {
     id = plan.id,
@@ -55,7 +44,7 @@ if not waiting then
     poll_ms = plan.poll_ms,
   }
   local suffix = version .. '.0:' .. plan.nonce
-  create_effect(owner, suffix, plan.effect, message_queue, message)
+  create_effect(owner, suffix, plan.effect, message_queues[1], plan.messages[1])
 end
 record_outcome(posts, post_times, plan.op_id, plan.digest, mail_id, plan.window_ms)
 return {'posted', mail_id, waiting and '' or '1'}

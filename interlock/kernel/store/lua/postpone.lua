@@ -1,12 +1,7 @@
 --@use clock
--- Moves a family that cannot be pruned yet behind the families that can: the ended index only says
--- what to try next.
--- KEYS     ended index
--- ARGV     id of the root, ms from now
--- Returns  {status}: postponed
-local ended_index = KEYS[1]
-local root = ARGV[1]
-local delay_ms = tonumber(ARGV[2])
-
-redis.call('ZADD', ended_index, 'XX', now_ms + delay_ms, root)
-return {'postponed'}
+-- Moves a member of an index to another time: the index only says when to try or to poll it next.
+-- KEYS     index
+-- ARGV     member, delay_ms
+-- Returns  {status}: postponed | gone
+local moved = redis.call('ZADD', index, 'XX', 'CH', now_ms + plan.delay_ms, plan.member)
+return {moved == 1 and 'postponed' or 'gone'}

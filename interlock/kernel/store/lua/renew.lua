@@ -1,19 +1,14 @@
 --@use clock entry quarantine metrics
 -- Renews the leases that one process holds in one partition, and answers each with an order.
--- KEYS     effects, waits, timers, metrics, then the record of each lease
--- ARGV     leases: [{id, suffix, token, lease_ms, acknowledged}]
+-- KEYS     effects, waits, timers, metrics, records...
+-- ARGV     leases...
 -- Returns  {order, interrupts posted, ...}, two values a lease; order: go | interrupt | pause |
 --          stop | lost
-local effects = KEYS[1]
-local waits = KEYS[2]
-local timers = KEYS[3]
-local metrics = KEYS[4]
-local records = {unpack(KEYS, 5)}
-local leases = cjson.decode(ARGV[1])
+-- Each lease is {id, suffix, token, lease_ms, acknowledged}, in the order of the records.
 
 -- Renews one lease and returns the order for its holder.
 local function renew(record, lease, entry)
-  if not entry or entry.token ~= lease.token or entry.state == 'owed' then
+  if not entry or entry.token ~= lease.token then
     return 'lost'
   end
   if entry.state == 'draining' then
@@ -40,7 +35,7 @@ local function renew(record, lease, entry)
 end
 
 local answers = {}
-for n, lease in ipairs(leases) do
+for n, lease in ipairs(plan.leases) do
   local entry = read_entry(records[n], lease.suffix)
   answers[2 * n - 1] = renew(records[n], lease, entry)
   answers[2 * n] = tostring(entry and entry.interrupts or 0)

@@ -1,34 +1,21 @@
---@use keys deltas timer search_index
+--@use deltas timer search_index
 -- Restores one record from its log where it does not exist: its place in the indexes, its sums in
 -- the tree. A repeat changes nothing. While a family is restored its root holds a name: no record
 -- below is restored without it, and none is created that needs it.
--- KEYS     record, tombstone, log, timers, index of its state, ended index, holds, inbox, parent,
---          creation index, search index, chain of counters
--- ARGV     plan, data, then for each line of the log its position, 'event' or the kind of a note,
---          its text and its ms
+-- KEYS     record, tombstone, log, timers, state_index, ended_index, holds, inbox, parent,
+--          creation_index, search_index, chain...
+-- ARGV     id, machine, state, version, entered, schema, since, created, priority, digest, title,
+--          names..., ends?, timers..., sums, hold, holder, read_up_to, data*, lines*...
 -- Returns  {status}: restored | present | taken | pruned | leftovers | held | closed
-local record = KEYS[1]
-local tombstone = KEYS[2]
-local log = KEYS[3]
-local timers = KEYS[4]
-local state_index = KEYS[5]
-local ended_index = KEYS[6]
-local holds = KEYS[7]
-local inbox = KEYS[8]
-local parent = KEYS[9]
-local creation_index = KEYS[10]
-local search_index = KEYS[11]
-local plan = cjson.decode(ARGV[1])
-local data = ARGV[2]
-local chain = keys_at(12, plan.chain_length)
-local is_root = plan.chain_length == 1
+-- Each line of the log is four values: position, 'event' or the kind of a note, text, ms.
+local is_root = #chain == 1
 
 local digest, version, state, stored_data = unpack(
   redis.call('HMGET', record, 'digest', 'version', 'state', 'data')
 )
 local is_restored_now = redis.call('HGET', holds, plan.hold) == plan.holder
 if digest then
-  local same = version == plan.version and state == plan.state and stored_data == data
+  local same = version == plan.version and state == plan.state and stored_data == plan.data
   -- A root may have changed since an attempt that was interrupted, because it takes mail.
   same = same or is_root and is_restored_now
   return {same and digest == plan.digest and 'present' or 'taken'}
@@ -52,10 +39,10 @@ redis.call(
   'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', plan.version,
   'entered', plan.entered, 'schema', plan.schema, 'since', plan.since, 'created', plan.created,
   'priority', plan.priority, 'digest', plan.digest, 'last_token', '0', 'countdown', '',
-  'waits', '', 'title', plan.title, 'data', data
+  'waits', '', 'title', plan.title, 'data', plan.data
 )
-for n = 3, #ARGV, 4 do
-  local position, kind, text, at_ms = unpack(ARGV, n, n + 3)
+for n = 1, #plan.lines, 4 do
+  local position, kind, text, at_ms = unpack(plan.lines, n, n + 3)
   if kind == 'event' then
     redis.call('XADD', log, position, 'event', text, 'at', at_ms)
   else

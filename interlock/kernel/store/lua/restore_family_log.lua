@@ -1,15 +1,10 @@
 -- Writes the commits of a family into its family log again, at the positions that they had. Commits
 -- that are in it already are left out.
--- KEYS     family log, holds
--- ARGV     name that is held while the family is restored, its holder, then for each commit its
---          position, record and version
+-- KEYS     family_log, holds
+-- ARGV     name, holder, commits*...
 -- Returns  {status}: restored | closed
-local family_log = KEYS[1]
-local holds = KEYS[2]
-local name = ARGV[1]
-local holder = ARGV[2]
-
-if redis.call('HGET', holds, name) ~= holder then
+-- Each commit is three values: its position, its record and its version.
+if redis.call('HGET', holds, plan.name) ~= plan.holder then
   return {'closed'}
 end
 
@@ -20,8 +15,8 @@ end
 
 local newest = redis.call('XREVRANGE', family_log, '+', '-', 'COUNT', 1)[1]
 local last_ms, last_number = parts_of(newest and newest[1] or '0-0')
-for n = 3, #ARGV, 3 do
-  local position, id, version = unpack(ARGV, n, n + 2)
+for n = 1, #plan.commits, 3 do
+  local position, id, version = unpack(plan.commits, n, n + 2)
   local ms, number = parts_of(position)
   if ms > last_ms or ms == last_ms and number > last_number then
     redis.call('XADD', family_log, position, 'record', id, 'version', version)

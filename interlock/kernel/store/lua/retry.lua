@@ -6,29 +6,15 @@
 -- are quarantined, when the last holder of the latest of them has surely stopped, and when the
 -- latest that waits for the person was given back. Where no effect asks a person it is ''.
 -- An old token stays good until the effect is claimed.
--- KEYS     record, log, ops, times of ops, effects, timers, waits
--- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms, proposal or ''
+-- KEYS     record, log, ops, op_times, effects, timers, waits
+-- ARGV     id, op_id, digest, detail*, window_ms, proposal
 -- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
 --          status: retried | nothing | stale | missing | replayed | reused
-local record = KEYS[1]
-local log = KEYS[2]
-local ops = KEYS[3]
-local op_times = KEYS[4]
-local effects = KEYS[5]
-local timers = KEYS[6]
-local waits = KEYS[7]
-local id = ARGV[1]
-local op_id = ARGV[2]
-local digest = ARGV[3]
-local detail = ARGV[4]
-local window_ms = tonumber(ARGV[5])
-local proposal = ARGV[6]
-
 local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
 if not version then
   return {'missing'}
 end
-local known = known_outcome(ops, op_id, digest)
+local known = known_outcome(ops, plan.op_id, plan.digest)
 if known then
   return {known}
 end
@@ -58,9 +44,9 @@ end
 local current = ''
 if quarantined > 0 or given_back_at > 0 then
   local form = '%s:retry:%d.%.0f.%.0f'
-  current = string.format(form, id, quarantined, stopped_by, given_back_at)
+  current = string.format(form, plan.id, quarantined, stopped_by, given_back_at)
 end
-if proposal ~= '' and proposal ~= current then
+if plan.proposal ~= '' and plan.proposal ~= current then
   return {'stale'}
 end
 if #waiting == 0 then
@@ -74,11 +60,11 @@ for _, found in ipairs(waiting) do
   entry.polls = 0
   entry.not_before = 0
   write_entry(record, found.suffix, entry)
-  redis.call('ZADD', effects, now, id .. ':' .. found.suffix)
+  redis.call('ZADD', effects, now, plan.id .. ':' .. found.suffix)
   answer[#answer + 1] = found.suffix
   answer[#answer + 1] = entry.name
 end
-stop_asking(record, waits, timers, id)
-write_note(log, version, 'retry', detail)
-record_outcome(ops, op_times, op_id, digest, version, window_ms)
+stop_asking(record, waits, timers, plan.id)
+write_note(log, version, 'retry', plan.detail)
+record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 return answer

@@ -1,15 +1,10 @@
 --@use clock
 -- Revokes an access token for good. What is kept of the first revocation stays.
--- KEYS     access tokens, revocations
--- ARGV     id, who revokes it
+-- KEYS     tokens, revoked
+-- ARGV     id, by
 -- Returns  {'revoked' | 'unknown'}
-local tokens = KEYS[1]
-local revoked = KEYS[2]
-local id = ARGV[1]
-local by = ARGV[2]
-
-if redis.call('HEXISTS', tokens, id) == 0 then
+if redis.call('HEXISTS', tokens, plan.id) == 0 then
   return {'unknown'}
 end
-redis.call('HSETNX', revoked, id, now_ms .. ' ' .. by)
+redis.call('HSETNX', revoked, plan.id, now_ms .. ' ' .. plan.by)
 return {'revoked'}

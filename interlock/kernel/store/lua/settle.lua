@@ -1,23 +1,12 @@
---@use keys entry drop quarantine countdown metrics saved
+--@use entry drop quarantine countdown metrics saved
 -- Settles an effect: ends one of a transition, or confirms that a draining one has ended. A live
 -- effect of a state is refused, because only an outcome ends it. The end of a spawn takes the
 -- placeholder out of its countdown.
--- KEYS     record, effects, waits, timers, members of the countdown, its tally, metrics, saved
---          results, chain of counters, [queue of the advance]
--- ARGV     plan, [message of the advance]
+-- KEYS     record, effects, waits, timers, members, tally, metrics, saved, chain...,
+--          message_queues...
+-- ARGV     id, suffix, token, parent?, messages*...
 -- Returns  {status, suffix of the advance or ''}; status: settled | lost | refused
-local record = KEYS[1]
-local effects = KEYS[2]
-local waits = KEYS[3]
-local timers = KEYS[4]
-local members = KEYS[5]
-local tally = KEYS[6]
-local metrics = KEYS[7]
-local saved = KEYS[8]
-local plan = cjson.decode(ARGV[1])
-local message = ARGV[2]
-local chain, next_key = keys_at(9, plan.chain_length)
-local message_queue = KEYS[next_key]
+-- `parent` and its message are given where the effect is a spawn.
 local id = plan.id
 local suffix = plan.suffix
 
@@ -39,6 +28,7 @@ end
 local advance = ''
 if entry.kind == 'spawn' then
   local keys = {record, members, tally}
-  advance = leave_countdown(plan.parent, keys, effects, '*', '', message_queue, message)
+  local queue, message = message_queues[1], plan.messages[1]
+  advance = leave_countdown(plan.parent, keys, effects, '*', '', queue, message)
 end
 return {'settled', advance}

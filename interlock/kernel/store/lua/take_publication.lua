@@ -1,17 +1,14 @@
 --@use clock
 -- Takes the first of several publications that no worker of the computer has taken within a period,
 -- so that only the caller makes it.
--- KEYS     taken
--- ARGV     period in ms, then {name, ...}
+-- KEYS     publications_taken
+-- ARGV     period_ms, names...
 -- Returns  {name}, or {} if all are taken
-local taken = KEYS[1]
-local period_ms = tonumber(ARGV[1])
-
-redis.call('ZREMRANGEBYSCORE', taken, '-inf', now_ms - period_ms)
-for at = 2, #ARGV do
-  if redis.call('ZADD', taken, 'NX', now, ARGV[at]) == 1 then
-    redis.call('PEXPIRE', taken, period_ms)
-    return {ARGV[at]}
+redis.call('ZREMRANGEBYSCORE', publications_taken, '-inf', now_ms - plan.period_ms)
+for _, name in ipairs(plan.names) do
+  if redis.call('ZADD', publications_taken, 'NX', now, name) == 1 then
+    redis.call('PEXPIRE', publications_taken, plan.period_ms)
+    return {name}
   end
 end
 return {}

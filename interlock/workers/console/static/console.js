@@ -16,7 +16,8 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
   }
   if (typing) return;
-  const rows = [...document.querySelectorAll(".rows li a:first-child, .cells tbody tr > :first-child > a:first-child")];
+  // On the page of a card these keys lead to other cards.
+  const rows = document.querySelector(".walk") ? [] : [...document.querySelectorAll(".rows li a:first-child, .cells tbody tr > :first-child > a:first-child")];
   const at = rows.indexOf(document.activeElement);
   if (began === "g" && PAGES[event.key]) {
     location.assign(PAGES[event.key]);

@@ -1,68 +1,104 @@
-// Keys of the inbox and of cards. No key answers by itself: a dialog names the thing and asks once.
+// Keys of the inbox and of cards: a key does what a click on its button does, on the same terms.
 "use strict";
 
-const close = () => document.querySelector("dialog[open]")?.close();
+let isSent = false; // a key that is pressed twice answers once
+// What is said where a key has nothing to do.
+const NOTHING = {
+  a: "Nothing here only has to be agreed to: e says something else, r refuses.",
+  e: "Here is no field to say something else.",
+  r: "Nothing here can be refused.",
+  j: "This is the last card.",
+  k: "This is the first card.",
+};
+
+function say(text) {
+  document.querySelector(".hint-of-key")?.remove();
+  if (!text) return;
+  const said = Object.assign(document.createElement("p"), { className: "hint-of-key", textContent: text });
+  said.setAttribute("role", "status");
+  document.body.append(said);
+  setTimeout(() => said.remove(), 4000);
+}
+
+// The style sheet lets a page be looked at for a moment before it takes an answer.
+const isReady = (button) => getComputedStyle(button).pointerEvents !== "none";
 
 function open(key) {
-  const chosen = document.querySelector(`[data-key="${key}"]`);
-  if (!chosen) return;
-  if (key === "c") {
-    chosen.click(); // a claim is advice, and can be taken back
+  const chosen = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find((one) => one.checkVisibility());
+  if (!chosen) {
+    say(NOTHING[key]);
     return;
   }
-  const around = chosen.closest("details");
-  if (around) around.open = true;
-  const form = around ? around.querySelector("form") : chosen;
+  const folded = chosen.closest("summary")?.parentElement;
+  if (!folded && key !== "e") {
+    press(chosen);
+    return;
+  }
+  if (folded) folded.open = true;
+  const form = folded ? folded.querySelector("form") : chosen.closest("form");
   form.scrollIntoView({ block: "center" });
-  const field = form.querySelector("textarea, input:not([type=hidden]), select");
-  if (field && (around || "needs" in form.dataset || !form.checkValidity())) field.focus();
-  else ask(form);
+  const fields = [...form.querySelectorAll("textarea, input:not([type=hidden]), select")];
+  (fields.find((one) => one.checkVisibility()) ?? form.querySelector("button")).focus();
 }
 
-function ask(form) {
-  const dialog = document.getElementById("sure");
-  document.getElementById("sure-what").textContent = form.dataset.asks;
-  dialog.querySelector("[data-yes]").onclick = () => form.requestSubmit();
-  dialog.showModal();
+function press(chosen) {
+  if (isSent || !isReady(chosen)) return;
+  isSent = chosen.form !== undefined && chosen.form.checkValidity();
+  chosen.click();
 }
 
-document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-close]")) close();
+// In the list, a key is about the row that was reached.
+function openIn(row, key) {
+  const button = row.querySelector(`.quick [data-key="${key}"]`);
+  if (button) press(button);
+  else if (key === "a") say(NOTHING.a);
+  else location.assign(`${row.querySelector("a.asks").href}#${key}`);
+}
+
+document.addEventListener("submit", (event) => {
+  const button = event.submitter ?? event.target.querySelector("button");
+  if (button && !isReady(button)) event.preventDefault();
 });
 
 document.addEventListener("keydown", (event) => {
-  const isSending = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-  const written = event.target.closest("form[data-asks]");
-  if (isSending && written) {
+  const written = event.target.closest("form");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && written?.method === "post") {
     event.preventDefault();
     written.requestSubmit();
     return;
   }
   const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
   if (document.querySelector("dialog[open]")) return;
   const row = document.activeElement.closest(".cards li");
-  if (event.key === "x") {
-    row?.querySelector("input[type=checkbox]")?.click();
-  } else if (["a", "e", "r", "c"].includes(event.key)) {
-    const link = row?.querySelector("a");
-    if (link) location.href = `${link.href}#${event.key}`;
-    else open(event.key);
-    event.preventDefault();
-  }
+  const key = event.key;
+  if (row && key === "x") row.querySelector("input[type=checkbox]")?.click();
+  else if (row && key === "o") row.querySelector("a.asks").click();
+  else if (row && ["a", "e", "r", "c"].includes(key)) openIn(row, key);
+  else if (document.querySelector(".walk") && ["a", "e", "r", "c", "u", "j", "k"].includes(key)) open(key);
+  else return;
+  event.preventDefault();
 });
 
-// What a person has ticked, chosen or reached by keys stays as it is.
-document.addEventListener("htmx:beforeRequest", (event) => {
-  const cards = event.target.closest("#cards");
-  if (!cards) return;
+// Beside a date that is being changed stands its weekday.
+document.addEventListener("input", (event) => {
+  const said = event.target.parentElement?.querySelector(".weekday");
+  const day = said && new Date(event.target.value);
+  const options = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+  if (said) said.value = isNaN(day) ? "" : day.toLocaleDateString("en-GB", { ...options, timeZone: event.target.type === "date" ? "UTC" : undefined });
+});
+
+// Rows that a person has ticked or reached by keys stay as they are.
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  const cards = document.querySelector("#cards");
+  if (!cards || event.detail.target !== cards) return;
   const reached = document.activeElement;
   const isReached = cards.contains(reached) && reached.dataset.copy === undefined;
-  const isUsed = isReached || cards.querySelector("input:checked");
-  if (isUsed) event.preventDefault();
+  if (isReached || cards.querySelector("input:checked")) event.preventDefault();
 });
+window.addEventListener("pageshow", () => { isSent = false; });
 
-if (/^#[aerc]$/.test(location.hash)) {
+if (/^#[erc]$/.test(location.hash)) {
   const key = location.hash.slice(1);
   history.replaceState(null, "", location.pathname + location.search);
   open(key);

@@ -112,7 +112,7 @@ def report_loss(work: EffectWork, child: Record) -> None:
     why = {"detail": why_lost(work.dispatch.views, [child])}
     loss |= of_parent.taken_by(kind.lost_trigger, why)
     try:
-        work.dispatch.fire(parent, kind.lost_trigger, loss, call)
+        work.dispatch.lifecycle.fire(parent, kind.lost_trigger, loss, call)
     except CallError as refusal:
         work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 
@@ -135,7 +135,7 @@ def end_creation(work: EffectWork, record: Record, version: int) -> None:
         generation = int(entry.suffix.partition(".")[0])
         if entry.kind is Kind.SPAWN and generation < version:
             counting = Subscriber.of(record, f"{entry.countdown}:{generation}")
-            work.dispatch.leave_countdown(counting, PLACEHOLDER, "")
+            work.dispatch.lifecycle.leave_countdown(counting, PLACEHOLDER, "")
 
 
 def close(work: EffectWork, record: Record, version: int) -> None:
@@ -168,7 +168,7 @@ def _close_one(work: EffectWork, record: Record, child_id: RecordId) -> None:
     payload = machine.taken_by(trigger, {"reason": reason})
     call = Call(Cause(CASCADE.name, "" if payload else reason), op_id=f"close:{work.key}")
     try:
-        work.dispatch.fire(child_id, trigger, payload, call)
+        work.dispatch.lifecycle.fire(child_id, trigger, payload, call)
     except CallError:
         child = work.dispatch.views.record(child_id)
         # A child that is being verified or recovered ends by itself.
@@ -187,8 +187,8 @@ def recheck(work: EffectWork, record: Record) -> None:
         try:
             child = work.dispatch.views.record(member)
         except UnknownRecordError:
-            work.dispatch.leave_countdown(counting, member, MISSING)
+            work.dispatch.lifecycle.leave_countdown(counting, member, MISSING)
             continue
         machine = work.dispatch.lifecycle.machine(child.machine)
         if isinstance(machine.stage(child.state), Terminal):
-            work.dispatch.leave_countdown(counting, member, child.state)
+            work.dispatch.lifecycle.leave_countdown(counting, member, child.state)

@@ -28,7 +28,7 @@ def notification(work: EffectWork) -> None:
             continue
         if not end.is_success:
             fire_loss(work, dependent)
-        work.dispatch.leave_countdown(dependent, record.id, record.state)
+        work.dispatch.lifecycle.leave_countdown(dependent, record.id, record.state)
 
 
 def fire_end(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
@@ -59,6 +59,6 @@ def fire_loss(work: EffectWork, dependent: Subscriber) -> None:
     )
     loss = {"dependency": record.id, "state": record.state}
     try:
-        work.dispatch.fire(dependent.id, waits_for.lost_trigger, loss, call)
+        work.dispatch.lifecycle.fire(dependent.id, waits_for.lost_trigger, loss, call)
     except CallError as refusal:
         work.audit("notification_refused", {"subscriber": dependent.id, "why": str(refusal)})

@@ -6,7 +6,6 @@ from interlock.kernel.errors import ClosedParentError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import child_ids
 from interlock.kernel.store.children import children_listed
-from interlock.kernel.store.commands import Call
 from interlock.kernel.table import UNBOUND
 from interlock.kernel.traits import Children
 from interlock.workers.engine.work import EffectWork
@@ -35,11 +34,11 @@ def spawn(work: EffectWork) -> None:
         is_other = machine is not work.machine
         own = machine.bounds(machine.initial_data(child.payload)) if is_other else UNBOUND
         try:
-            dispatch.create(
+            dispatch.lifecycle.create(
                 machine.name,
                 child_id,
                 child.payload,
-                Call(cause),
+                cause,
                 priority=record.priority,
                 countdown=f"{name}:{generation}",
                 bounds={**own, **child.bounds},

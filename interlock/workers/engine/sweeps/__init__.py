@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.engine.sweeps import orphans, prune, slots, stalls
+from interlock.workers.engine.sweeps import moves, orphans, prune, slots, stalls
 
-SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, slots.SWEEP, prune.SWEEP)
+SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, slots.SWEEP, prune.SWEEP, moves.SWEEP)

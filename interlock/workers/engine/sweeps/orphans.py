@@ -9,24 +9,30 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 
 from interlock.kernel.errors import (
     FencedError,
+    HeldError,
     IllegalTransitionError,
     StoreDownError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    TableFunctionError,
+    UnknownStateError,
 )
 from interlock.kernel.event import Cause
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, split_key
+from interlock.kernel.shown_stage import knows
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.store.views import WORKER_LOST
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each, fire
+from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
 from interlock.workers.engine.task_events import show_lost
 
 log = logging.getLogger(__name__)
@@ -93,20 +99,44 @@ def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[DueEffect]], 
 
 
 def _act(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
-    match due.status:
-        case "publish":
-            return _publish(dispatch, queues, due)
-        case "crash" | "exhausted":
-            return _fire(dispatch, due)
-        case _:
-            return due.status
+    with left_to_others(dispatch, dispatch.keys.effects, due.key):
+        match due.status:
+            case "publish":
+                return _publish(dispatch, queues, due)
+            case "crash" | "exhausted":
+                return _fire(dispatch, due)
+            case _:
+                return due.status
 
 
 def _publish(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
-    queue = dispatch.publisher.queue(due.message)
+    message = due.message
+    machine = dispatch.machines.get(message.machine)
+    if machine and message.name not in machine.effects:
+        queue = dispatch.tables_elsewhere.queue(machine.name, message.name)
+        if queue is None:
+            return _rename(dispatch, machine, due)
+        message = replace(message, queue=queue)
+    queue = dispatch.publisher.queue(message)
     if queues.still_queued(queue, due.since_ms):
         return "in line"
-    return "published" if dispatch.publish([due.message]) else "not published"
+    return "published" if dispatch.publish([message]) else "not published"
+
+
+def _rename(dispatch: Dispatch, machine: Machine, due: DueEffect) -> str:
+    """Move a record whose effect has another name now: it is due again under that name.
+
+    Raises AnotherVersionError where only a table that was applied just now may know it.
+    """
+    try:
+        record = dispatch.lifecycle.mover.move(split_key(due.key)[0])
+    except (HeldError, TableFunctionError) as refusal:
+        log.warning("%s is not published: %s", due.key, refusal)
+        return "not published"
+    if not knows(machine, record.state):
+        raise UnknownStateError(machine.name, record.state)
+    names = {entry.key(record.id): entry.name for entry in record.entries}
+    return "not published" if names.get(due.key) == due.message.name else "renamed"
 
 
 def _fire(dispatch: Dispatch, due: DueEffect) -> str:

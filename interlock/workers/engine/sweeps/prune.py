@@ -26,7 +26,7 @@ from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 def due(dispatch: Dispatch) -> list[int]:
     """Return the partitions with a family that ended long enough ago."""
-    return dispatch.indexes.partitions_with(dispatch.keys.ended, _before_ms(dispatch))
+    return dispatch.indexes.partitions_with(dispatch.keys.ended_index, _before_ms(dispatch))
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:

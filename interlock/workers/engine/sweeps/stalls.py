@@ -15,7 +15,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueTimer
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each, fire
+from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
 
 ACTOR = "stalls"
 NOTED = ("noted", "replayed")
@@ -31,9 +31,14 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
     polled = dispatch.indexes.poll_timers(partition, members)
     acts: dict[str, Callable[[], str]] = {
-        f"{due.record_id}:{due.name}": partial(_act, dispatch, due) for due in polled
+        f"{due.record_id}:{due.name}": partial(_try, dispatch, due) for due in polled
     }
     return act_on_each(acts)
+
+
+def _try(dispatch: Dispatch, due: DueTimer) -> str:
+    with left_to_others(dispatch, dispatch.keys.timers, f"{due.record_id}:{due.name}"):
+        return _act(dispatch, due)
 
 
 def _act(dispatch: Dispatch, due: DueTimer) -> str:
@@ -49,7 +54,7 @@ def _act(dispatch: Dispatch, due: DueTimer) -> str:
     op_id = f"due:{due.name}:{due.set_at_version}:{due.due_at}"
     try:
         if timer is None or timer.trigger is None:
-            answer = dispatch.remind(record, due.name, warrant, due.fired, op_id)
+            answer = dispatch.lifecycle.remind(record, due.name, warrant, due.fired, op_id)
             return "reminded" if answer.status in NOTED else "moved on"
         # An effect that drains was begun in an earlier state.
         begun = any(

@@ -9,9 +9,12 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
-from interlock.workers.tasks.claim_row import ClaimRow
-from interlock.workers.terminal.screen import age, state_text
+from interlock.kernel.amounts import dollars
+from interlock.kernel.shortened import shortened
+from interlock.systems.tasks.claim_row import ClaimRow
+from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
+from interlock.workers.terminal.page_parts import text_of_state
+from interlock.workers.text import age
 
 SILENCE_S_MIN = 60  # a shorter silence of an agent is not worth a remark
 WIDE_COLUMNS = 120
@@ -80,7 +83,10 @@ def _task(row: ClaimRow, cells: int) -> Text:
 
 
 def _seconds(seconds: float | None) -> Text:
-    return NOTHING if seconds is None else Text(duration(seconds))
+    if seconds is None:
+        return NOTHING
+    # Without its blank it has four characters up to 999 days.
+    return Text(age(in_ms(seconds)).replace(" ", "").removesuffix("in"))
 
 
 def _said(row: ClaimRow) -> Text:
@@ -103,6 +109,10 @@ def _tokens(row: ClaimRow) -> Text:
     return NOTHING if row.tokens is None else Text(amount(row.tokens))
 
 
+def _state(row: ClaimRow) -> Text:
+    return text_of_state("task", row.state) if row.state else NOTHING
+
+
 def _cost(row: ClaimRow) -> Text:
     return NOTHING if row.spent_micro is None else Text(dollars(row.spent_micro))
 
@@ -120,27 +130,19 @@ TABLE_COLUMNS = (
     Column("AGENT",         22, _agent,                                  minimum=WIDE_COLUMNS),
     Column("ROLE",           8, _role,                                   minimum=90),
     Column("TASK",          22, _task,                                   minimum=WIDE_COLUMNS),
-    Column("STATE",         11, lambda row, _: state_text(row.state)),
+    Column("STATE",         13, lambda row, _: _state(row)),
     Column("DOING",         10, lambda row, _: _doing(row)),
-    Column("AGE",            3, lambda row, _: Text(duration(row.age_s)), right=True),
-    Column("HB",             3, lambda row, _: _seconds(row.heartbeat_age_s), right=True),
-    Column("OUT",            3, lambda row, _: _seconds(row.silent_s), right=True, minimum=60),
-    Column("DUE",            3, lambda row, _: _seconds(row.left_s),   right=True, minimum=60),
+    Column("AGE",            4, lambda row, _: _seconds(row.age_s), right=True),
+    Column("HB",             4, lambda row, _: _seconds(row.heartbeat_age_s), right=True),
+    Column("OUT",            4, lambda row, _: _seconds(row.silent_s), right=True, minimum=60),
+    Column("DUE",            4, lambda row, _: _seconds(row.left_s),   right=True, minimum=60),
     Column("TRY",            3, lambda row, _: _tries(row),            right=True, minimum=64),
     Column("TOK",            5, lambda row, _: _tokens(row),           right=True, minimum=70),
-    Column("COST",           6, lambda row, _: _cost(row),             right=True, minimum=76),
+    Column("COST",           7, lambda row, _: _cost(row),             right=True, minimum=76),
     Column("PROCESS",       20, _process,                                minimum=180),
     Column("SAID",           0, lambda row, _: _said(row),              minimum=WIDE_COLUMNS),
 )
 # fmt: on
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in at most three characters. From 99 days on it is always 99d."""
-    for unit, size, minimum in (("d", 86_400, 86_400), ("h", 3_600, 6_000), ("m", 60, 100)):
-        if seconds >= minimum:
-            return f"{min(int(seconds // size), 99)}{unit}"
-    return f"{int(seconds)}s"
 
 
 def amount(number: int) -> str:
@@ -150,22 +152,6 @@ def amount(number: int) -> str:
             part = number / size
             return f"{part:.1f}{unit}" if part < 99.95 else f"{part:.0f}{unit}"  # noqa: PLR2004
     return str(number)
-
-
-def dollars(micro: int) -> str:
-    """Return micro-dollars in at most six characters."""
-    whole = micro / 1e6
-    if whole < 0.9995:  # noqa: PLR2004
-        return f"${whole:.3f}".replace("0.", ".", 1)
-    return f"${whole:.2f}" if whole < 99.995 else f"${amount(round(whole))}"  # noqa: PLR2004
-
-
-def shortened(text: str, width: int) -> str:
-    """Return a text that fits: its beginning and its end, which together identify it."""
-    if len(text) <= width:
-        return text
-    tail = (width - 1) // 2
-    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
 def style_of(look: VisualState) -> str:

@@ -20,6 +20,7 @@ from interlock.workers.ops.top.screen import rendered
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
+from interlock.workers.text import age
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.remote.client import HttpClient
@@ -48,7 +49,7 @@ def top(
         read = reading(caller(), backlog)
         first = read()
         if as_json:
-            answer(asdict(first), as_json=True, show=lambda _: None)
+            answer(asdict(first), as_json=True, show=lambda _: [])
         elif once or not screen.out.is_terminal or screen.out.is_dumb_terminal:
             screen.out.print(rendered(first, width=screen.out.width, height=None))
         else:
@@ -89,8 +90,8 @@ def watch(read: ReadSnapshot, first: Snapshot, console: Console, *, interval_s: 
             age_s = time.monotonic() - read_at
             trouble = ""
             if refusal or age_s > interval_s + PATIENCE_S:
-                age = screen.age(int(age_s) * 1_000)
-                trouble = f"this screen is {age} old: {refusal or 'the store does not answer'}"
+                why = refusal or "the store does not answer"
+                trouble = f"this screen is {age(age_s * 1_000)} old: {why}"
             if shown != (snapshot, trouble, console.size):
                 shown = (snapshot, trouble, console.size)
                 live.update(_frame(console, snapshot, trouble), refresh=True)

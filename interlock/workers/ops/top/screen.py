@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
+from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
+from interlock.systems.tasks.overview import AgedRecord
 from interlock.workers.ops.top.claims import claims_table, in_ms, style_of
 from interlock.workers.ops.top.snapshot import Snapshot
-from interlock.workers.tasks.overview import AgedRecord
-from interlock.workers.terminal.screen import age, clock, state_text
+from interlock.workers.terminal.page_parts import text_of_state
+from interlock.workers.terminal.screen import counted
+from interlock.workers.text import age, clock
 
 LABEL_WIDTH = 9
 LABEL_LINES_MAX = 2
 STARVED_SHOWN_MAX = 2
 SLOTS_SHOWN_MAX = 2
-OWED_MS = 60_000  # longer no effect waits where work flows
-QUIET_STATES = ("closed", "cancelled")
-ALARM_COLOURS = {
-    "failed": "red",
-    "orphaned": "red",
-    "blocked": "yellow",
-    "pending_approval": "yellow",
-}
+PROBLEMS_SHOWN_MAX = 2
+QUIET_STATES = ("closed", "cancelled")  # they come last
 
 
 def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str = "") -> Group:
@@ -47,6 +44,7 @@ def verdict(snapshot: Snapshot) -> Text:
     verdicts = (
         (snapshot.late_sweeps, "sweeps are late", "bold red"),
         (stalled, f"{stalled} stalled", "bold dark_orange"),
+        (snapshot.problems, counted(len(snapshot.problems), "problem"), "bold red"),
         (starved, f"{starved} starved", "bold red"),
         (tasks["open"] and not active, "tasks are open, but no agent works", "bold yellow"),
         (asks, f"{asks} wait for a person", "bold yellow"),
@@ -73,13 +71,10 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
         key=lambda pair: pair[0] in QUIET_STATES,
     )
     tasks = [
-        Text.assemble(f"{number}{plus} ", (state, _state_style(state))) for state, number in states
+        Text.assemble(f"{number}{plus} ", text_of_state("task", state)) for state, number in states
     ]
     queues = [Text(f"{name} {number}") for name, number in snapshot.queues.items() if number]
     queues += [Text(said) for said in snapshot.slots[:SLOTS_SHOWN_MAX]]
-    if snapshot.owed and (waited_ms := snapshot.at_ms - snapshot.owed.since_ms) > OWED_MS:
-        name, record_id = snapshot.owed.name, snapshot.owed.record_id
-        queues.append(Text(f"{name} of {record_id} has waited for {age(waited_ms)}", "bold red"))
     agents = [
         *_row("agents", looks, "none at work", width),
         *_row("tasks", tasks, "none", width),
@@ -90,6 +85,7 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
         *_others(snapshot, width),
         *_working(snapshot, width),
         *_row("queues", queues, "nothing waits for a worker", width),
+        *_problems(snapshot.problems, width),
         *_asks(snapshot, width),
         *_next_tries(snapshot, width),
         *(waiting if _has_tasks(snapshot) else ()),
@@ -118,7 +114,8 @@ def _others(snapshot: Snapshot, width: int) -> list[Text]:
     rows: list[Text] = []
     for name, counts in snapshot.others.items():
         states = [
-            Text.assemble(f"{number} ", state_text(state)) for state, number in counts.items()
+            Text.assemble(f"{number} ", text_of_state(name, state))
+            for state, number in counts.items()
         ]
         rows += _row(name, states, "", width)
     return rows
@@ -140,12 +137,29 @@ def _has_tasks(snapshot: Snapshot) -> bool:
     return bool(any(snapshot.tasks.values()) or snapshot.lines or not snapshot.others)
 
 
+def _problems(problems: Sequence[str], width: int) -> list[Text]:
+    """Say which effects do not go on as they should; no row where each does."""
+    rows = []
+    for problem in problems[:PROBLEMS_SHOWN_MAX]:
+        rows += [Text(line, "red") for line in wrap(problem, max(width - LABEL_WIDTH, LABEL_WIDTH))]
+    if (left := len(problems) - PROBLEMS_SHOWN_MAX) > 0:
+        rows.append(Text(f"and {left} more: `interlock doctor` names each", "dim"))
+    labels = ["problems", *[""] * len(rows)]
+    return [
+        _fit(Text.assemble((label.ljust(LABEL_WIDTH), "dim"), row), width)
+        for label, row in zip(labels, rows, strict=False)
+    ]
+
+
 def _asks(snapshot: Snapshot, width: int) -> list[Text]:
     if not snapshot.asks:
         return _row("people", [], "no record waits for a person", width)
     asked = [
         Text.assemble(
-            record.id, " ", state_text(record.state), (f" {age(in_ms(record.age_s))}", "dim")
+            record.id,
+            " ",
+            text_of_state(record.machine, record.state, asks=True),
+            (f" {age(in_ms(record.age_s))}", "dim"),
         )
         for record in snapshot.asked
     ]
@@ -192,7 +206,10 @@ def _late_sweeps(late: Mapping[str, int | None], width: int) -> list[Text]:
     if not late:
         return []
     items = [
-        Text(f"{name} never ran" if age_s is None else f"{name} ran {age(in_ms(age_s))} ago", "red")
+        Text(
+            f"{name} never ran" if age_s is None else f"{name} ran {age(in_ms(age_s))} ago",
+            "red",
+        )
         for name, age_s in late.items()
     ]
     return _row("sweeps", [*items, Text("start beat and a worker of the sweeps")], "", width)
@@ -234,7 +251,3 @@ def _fit(text: Text, width: int) -> Text:
     text.no_wrap = True
     text.truncate(width, overflow="ellipsis")
     return text
-
-
-def _state_style(state: str) -> str:
-    return "dim" if state in QUIET_STATES else ALARM_COLOURS.get(state, "")

@@ -10,15 +10,18 @@ from dataclasses import dataclass, fields
 
 from interlock.kernel.machines import effect_queue
 from interlock.kernel.record import root_of
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.owed import OwedEffect
 from interlock.kernel.table import Active
+from interlock.systems.tasks.claim_row import age_s
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.overview import SCANNED_MAX, AgedRecord, TasksOverview, TasksReader
+from interlock.systems.tasks.starved import find_starved
 from interlock.workers.client import Client
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.sweeper import late_sweeps
+from interlock.workers.ops.effect_problems import endangered, waits_of
 from interlock.workers.systems import sweeps, systems
-from interlock.workers.tasks.claim_row import age_s
-from interlock.workers.tasks.overview import SCANNED_MAX, AgedRecord, TasksOverview, TasksReader
-from interlock.workers.tasks.starved import find_starved
 
 ASKED_MAX = 5
 
@@ -39,15 +42,20 @@ class Snapshot(TasksOverview):
     others_at_work: int
     working: Sequence[OwedEffect]  # effects of these that are at work, the longest owed first
     late_sweeps: Mapping[str, int | None]
-    owed: OwedEffect | None  # the one that nobody has at work and that is owed longest
+    problems: Sequence[str]  # of effects that do not go on as they should
     slots: Sequence[str]  # what is said of slots that effects wait for
 
 
 class SnapshotReader:
-    """Reads snapshots of a whole deployment, or of one backlog."""
+    """Reads snapshots of a whole deployment, or of one backlog.
+
+    Raises CallError if there is no such backlog.
+    """
 
     def __init__(self, client: Client, *, backlog: str = "") -> None:
         self.client, self.backlog = client, backlog
+        if backlog:
+            Tasks(client).ids_of(backlog)
         self.dispatch, self.tasks = client.dispatch, TasksReader(client, backlog=backlog)
         self.queues = sorted(
             {
@@ -65,6 +73,7 @@ class SnapshotReader:
         asks, asked = self._asked(found.at_ms)
         others = {} if self.backlog else self._others()
         starved = find_starved(self.dispatch, self.backlog)
+        at_work = self.dispatch.owed.at_work()
         return Snapshot(
             **{field.name: getattr(found, field.name) for field in fields(found)},
             starved=starved.tasks,
@@ -74,11 +83,18 @@ class SnapshotReader:
             asked=asked,
             others=others,
             others_at_work=self._at_work(others),
-            working=[one for one in self.dispatch.owed.at_work() if one.machine in others],
+            working=[one for one in at_work if one.machine in others],
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
-            owed=next(iter(self.dispatch.owed.oldest()), None),
+            problems=self._problems(at_work),
             slots=() if self.backlog else busy_slots(self.dispatch),
         )
+
+    def _problems(self, at_work: Sequence[OwedEffect]) -> list[str]:
+        """Return a sentence about each kind of effect that does not go on as it should."""
+        owed, chosen = self.dispatch.owed.oldest(), self.backlog
+        owed = [one for one in owed if not chosen or root_of(one.record_id) == chosen]
+        held = [one for one in at_work if not chosen or root_of(one.record_id) == chosen]
+        return [*waits_of(self.dispatch, owed), *endangered(self.dispatch, [*owed, *held])]
 
     def _others(self) -> dict[str, dict[str, int]]:
         """Return how many records of each counted machine are in each state."""
@@ -94,7 +110,7 @@ class SnapshotReader:
             number
             for name, counts in others.items()
             for state, number in counts.items()
-            if isinstance(self.client.machines[name].stage(state), Active)
+            if isinstance(shown_stage(self.client.machines[name], state), Active)
         )
 
     def _asked(self, now_ms: int) -> tuple[int, tuple[AgedRecord, ...]]:
@@ -108,8 +124,8 @@ class SnapshotReader:
         first = found[:ASKED_MAX]
         ids = [record_id for record_id, _ in first]
         records = views.records(ids, readable_by=self.client.dispatch.machines)
+        pairs = [(records[one], since_ms) for one, since_ms in first if one in records]
         return number, tuple(
-            AgedRecord(record_id, records[record_id].state, age_s(now_ms, since_ms))
-            for record_id, since_ms in first
-            if record_id in records
+            AgedRecord(one.id, one.machine, one.state, age_s(now_ms, since_ms))
+            for one, since_ms in pairs
         )

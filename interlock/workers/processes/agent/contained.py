@@ -22,10 +22,10 @@ from interlock.workers.processes.agent.watchdog_client import read_report, start
 from interlock.workers.processes.clock import clock
 from interlock.workers.processes.process_group import uninterrupted
 
-GRACE_S = 1.0
+CONTAINED_END_S = 1.0  # from SIGTERM until SIGKILL, for a contained command
 # How long the watchdog may take to report the start of a command, and later that all has ended.
 START_S_MAX = 20.0
-END_S_MAX = GRACE_S + 3 * KILL_S_MAX
+END_S_MAX = CONTAINED_END_S + 3 * KILL_S_MAX
 LOST = "its watchdog was lost"
 
 
@@ -70,7 +70,7 @@ class ContainedCommand:
         if self._following is not None:
             assert self._watchdog.stdin is not None, "started with pipes"
             with suppress(OSError):
-                self._watchdog.stdin.write(f"end {GRACE_S}\n".encode())
+                self._watchdog.stdin.write(f"end {CONTAINED_END_S}\n".encode())
             await asyncio.wait({self._following}, timeout=END_S_MAX)
         if not self._gone:
             await asyncio.to_thread(self._end_without_watchdog)

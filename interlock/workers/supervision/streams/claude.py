@@ -14,7 +14,6 @@ from interlock.workers.specs.json_line import (
     NAME_LENGTH_MAX,
     LineError,
     plain_text,
-    read_name,
     read_object,
     shown,
 )
@@ -109,7 +108,10 @@ class ClaudeStream:
                 self._compaction = "none"
 
     def _opened(self, message: dict[str, Any]) -> Iterator[Report]:
-        session = read_name(message.get("session_id"), "session_id")
+        session = message.get("session_id")
+        if not isinstance(session, str) or not 1 <= len(session.strip()) <= NAME_LENGTH_MAX:
+            span = f"1 to {NAME_LENGTH_MAX} characters"
+            raise LineError(f"session_id must be a text of {span}, it is {shown(session)}")
         # The program repeats it at each turn of the conversation.
         if session == self._session:
             return

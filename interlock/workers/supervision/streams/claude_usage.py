@@ -14,7 +14,7 @@ from math import isfinite
 from operator import sub
 from typing import Any
 
-from interlock.workers.specs.json_line import LineError, read_number, shown
+from interlock.workers.specs.json_line import COUNT_MAX, LineError, shown
 from interlock.workers.supervision.reports import UsageAdded, UsageTotal, UsedTokens
 
 MESSAGES_MAX = 1_000
@@ -128,7 +128,7 @@ def _window(result: Mapping[str, Any], model: object) -> int | None:
     if totals is None and len(models) == 1:
         totals = next(iter(models.values()))
     size = totals.get("contextWindow") if isinstance(totals, Mapping) else None
-    return None if size is None else read_number(size, "contextWindow", minimum=1)
+    return None if size is None else _count(size, "contextWindow", minimum=1)
 
 
 def _sum(usages: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> UsedTokens:
@@ -137,6 +137,13 @@ def _sum(usages: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> UsedTok
     for usage in usages:
         for index, name in enumerate(names):
             if (number := usage.get(name)) is not None:
-                sums[index] += read_number(number, name)
-    read_number(sum(sums), "the sum of tokens")
+                sums[index] += _count(number, name)
+    _count(sum(sums), "the sum of tokens")
     return UsedTokens(*sums)
+
+
+def _count(value: object, where: str, *, minimum: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= COUNT_MAX:
+        span = f"{minimum} to {COUNT_MAX}"
+        raise LineError(f"{where} must be a whole number {span}, it is {shown(value)}")
+    return value

@@ -6,27 +6,27 @@ this module says which. A line of another type is rejected with a sentence.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum, auto
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import record_id
 from interlock.workers.specs.json_line import (
-    Fields,
+    COUNT_MAX,
+    NAME_LENGTH_MAX,
+    TEXT_LENGTH_MAX,
     LineError,
     check_plain,
-    read_fields,
-    read_flag,
-    read_name,
-    read_number,
     read_object,
-    read_remark,
-    read_text,
     shown,
 )
+from interlock.workers.specs.models import InvalidDataError, model_of
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
@@ -56,7 +56,6 @@ LINE_BYTES_MAX = 64 * 1024
 LINE_SUBTASKS_MAX = 50
 ITEMS_MAX = 100  # in a list of a subtask
 WAIT_S_MAX = 86_400
-Item = TypeVar("Item")
 
 
 class AbortReach(StrEnum):
@@ -109,64 +108,82 @@ def _report(message: dict[str, Any], kinds: ReportKinds) -> Report:
     known = [known for known, (accepted, _, _) in _LINES.items() if kinds in accepted]
     if not isinstance(name, str) or name not in known:
         raise LineError(f"{shown(name)} is no type of report; known: {', '.join(known)}")
-    _, make, fields = _LINES[name]
+    _, make, _ = _LINES[name]
     given = {field: value for field, value in message.items() if field != "type"}
-    return make(**read_fields(given, fields, object_name=name))
-
-
-def _percent(value: object, where: str) -> int:
-    return read_number(value, where, maximum=100)
-
-
-def _size(value: object, where: str) -> int:
-    return read_number(value, where, minimum=1)
-
-
-def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
-    def read(value: object, where: str) -> StrEnum | None:
-        if value is None:
-            return None
-        if not isinstance(value, str) or value not in set(known):
-            raise LineError(f"{where} {shown(value)} is unknown; known: {', '.join(known)}")
-        return known(value)
-
-    return read
-
-
-def _part_number(value: object, where: str) -> int:
-    return read_number(value, where, minimum=1, maximum=LINE_SUBTASKS_MAX)
-
-
-def _wait_s(value: object, where: str) -> int:
-    return read_number(value, where, maximum=WAIT_S_MAX)
-
-
-def _record(value: object, where: str) -> str:
     try:
-        return record_id(read_text(value, where))
+        return make(**_given(model_of(_MODELS[name], given, name)))
+    except InvalidDataError as error:
+        raise LineError(str(error)) from error
+
+
+def _as_text(value: Any) -> Any:
+    """Return a number, true or false as it is written in JSON.
+
+    A shell has no other way to write the text `1`, since `interlock report` reads a value as JSON
+    where it can.
+    """
+    return json.dumps(value) if isinstance(value, bool | int | float) else value
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty; write a text")
+    return text
+
+
+def _record(text: str) -> str:
+    try:
+        return record_id(text)
     except InvalidIdError as error:
-        raise LineError(f"{where}: {error}") from error
+        raise ValueError(str(error).replace(repr(text), "it", 1)) from error
 
 
-def _list_of(
-    read: Callable[[object, str], Item], maximum: int, *, minimum: int = 0
-) -> Callable[[object, str], tuple[Item, ...]]:
-    def read_list(value: object, where: str) -> tuple[Item, ...]:
-        if not isinstance(value, list) or not minimum <= len(value) <= maximum:
-            size = f"{minimum} to {maximum}"
-            raise LineError(f"{where} must be a list of {size}, it is {shown(value)}")
-        return tuple(read(item, f"{where}[{index}]") for index, item in enumerate(value))
-
-    return read_list
+class _ReportLine(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
-def _object(fields: Fields, make: Callable[..., Item]) -> Callable[[object, str], Item]:
-    def read(value: object, where: str) -> Item:
-        if not isinstance(value, dict):
-            raise LineError(f"{where} must be an object, it is {shown(value)}")
-        return make(**read_fields(value, fields, object_name=where))
+Fields: TypeAlias = Mapping[str, Any]
 
-    return read
+
+def _model(name: str, fields: Fields) -> type[BaseModel]:
+    """Return the model of a line or object; a field with a question mark may be left out."""
+    found: dict[str, Any] = {
+        field.removesuffix("?"): (shape, None if field.endswith("?") else ...)
+        for field, shape in fields.items()
+    }
+    return create_model(name, __base__=_ReportLine, **found)
+
+
+def _given(found: BaseModel) -> dict[str, Any]:
+    given = found.model_fields_set
+    return {name: getattr(found, name) for name in type(found).model_fields if name in given}
+
+
+def _object(fields: Fields, make: Callable[..., Any]) -> Any:
+    model = _model("object", fields)
+    return Annotated[model, AfterValidator(lambda found: make(**_given(found)))]
+
+
+def _list_of(shape: Any, maximum: int, *, minimum: int = 0) -> Any:
+    size = Field(min_length=minimum, max_length=maximum)
+    return Annotated[list[shape], size, AfterValidator(tuple)]
+
+
+Remark = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), BeforeValidator(_as_text)]
+Text = Annotated[Remark, AfterValidator(_filled)]
+Name = Annotated[
+    str, Field(max_length=NAME_LENGTH_MAX), BeforeValidator(_as_text), AfterValidator(_filled)
+]
+Record = Annotated[Text, AfterValidator(_record)]
+Number = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+Size = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+PartNumber = Annotated[int, Field(ge=1, le=LINE_SUBTASKS_MAX)]
+Wait = Annotated[int, Field(ge=0, le=WAIT_S_MAX)]
+_OF_JSON = Field(strict=False)
+Reason = Annotated[TransitionReason, _OF_JSON] | None
+Abort = Annotated[AbortReason, _OF_JSON] | None
+Reach = Annotated[AbortReach, _OF_JSON]
 
 
 def _usage_added(
@@ -196,26 +213,26 @@ def _blocked(**cause: str) -> AgentBlocked:
     return AgentBlocked(**cause)
 
 
-_SIGNAL: Fields = {"type": read_name, "value": read_text}
+_SIGNAL: Fields = {"type": Name, "value": Text}
 _SUBTASK: Fields = {
-    "title": read_name,
-    "text?": read_remark,
-    "scope?": read_name,
+    "title": Name,
+    "text?": Remark,
+    "scope?": Name,
     "signals?": _list_of(_object(_SIGNAL, dict), ITEMS_MAX),
-    "owned_files?": _list_of(read_text, ITEMS_MAX),
-    "after?": _list_of(_part_number, ITEMS_MAX),
+    "owned_files?": _list_of(Text, ITEMS_MAX),
+    "after?": _list_of(PartNumber, ITEMS_MAX),
 }
 _subtasks = _list_of(_object(_SUBTASK, Subtask), LINE_SUBTASKS_MAX, minimum=1)
 # In a usage line two kinds of tokens have other names than in a line of total costs.
 _USAGE_NAMES = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
 _TOKENS: Fields = {
-    "input_tokens?": read_number,
-    "output_tokens?": read_number,
-    "cache_creation_tokens?": read_number,
-    "cache_read_tokens?": read_number,
+    "input_tokens?": Number,
+    "output_tokens?": Number,
+    "cache_creation_tokens?": Number,
+    "cache_read_tokens?": Number,
 }
 _FINAL_TOTAL = partial(UsageTotal, final=True)
-_COSTS: Fields = {"cost_micro": read_number, "tokens?": _object(_TOKENS, UsedTokens)}
+_COSTS: Fields = {"cost_micro": Number, "tokens?": _object(_TOKENS, UsedTokens)}
 
 _ENDS_WITHOUT_SUCCESS = ("failed", "blocked", "split")
 _AGENT, _SESSION, _BOTH = (ReportKinds.AGENT,), (ReportKinds.SESSION,), tuple(ReportKinds)
@@ -223,40 +240,41 @@ _AGENT, _SESSION, _BOTH = (ReportKinds.AGENT,), (ReportKinds.SESSION,), tuple(Re
 # field with a question mark may be left out.
 # fmt: off
 _LINES: Mapping[str, tuple[tuple[ReportKinds, ...], Callable[..., Report], Fields]] = {
-    "session":          (_SESSION, SessionOpened,     {"id": read_name}),
-    "message":          (_SESSION, MessageWritten,    {"text": read_remark,
-                                                       "continues?": read_flag}),
+    "session":          (_SESSION, SessionOpened,     {"id": Name}),
+    "message":          (_SESSION, MessageWritten,    {"text": Remark,
+                                                       "continues?": bool}),
     "costs":            (_SESSION, UsageTotal,        _COSTS),
     "final_costs":      (_SESSION, _FINAL_TOTAL,      _COSTS),
-    "result":           (_SESSION, _result,           {"text?": read_remark}),
-    "context_exceeded": (_SESSION, _context_exceeded, {"detail?": read_remark}),
+    "result":           (_SESSION, _result,           {"text?": Remark}),
+    "context_exceeded": (_SESSION, _context_exceeded, {"detail?": Remark}),
     "ready":            (_BOTH,    AgentReady,        {}),
-    "tool_started":     (_BOTH,    ToolStarted,       {"tool": read_name, "id": read_name}),
-    "tool_completed":   (_BOTH,    ToolCompleted,     {"tool": read_name, "id": read_name,
-                                                       "success": read_flag}),
+    "tool_started":     (_BOTH,    ToolStarted,       {"tool": Name, "id": Name}),
+    "tool_completed":   (_BOTH,    ToolCompleted,     {"tool": Name, "id": Name,
+                                                       "success": bool}),
     "compact_needed":   (_BOTH,    CompactNeeded,     {}),
     "compacted":        (_BOTH,    Compacted,         {}),
-    "verify_requested": (_BOTH,    WorkFinished,      {"summary": read_remark}),
-    "failed":           (_BOTH,    AgentFailed,       {"error": read_text,
-                                                       "reason?": _one_of(TransitionReason),
-                                                       "abort?": _one_of(AbortReason),
-                                                       "retry_after_s?": _wait_s}),
-    "abort":            (_AGENT,   AbortRaised,       {"scope": _one_of(AbortReach),
-                                                       "reason?": read_remark}),
-    "cancel_child":     (_AGENT,   CancelRequested,   {"child": _record, "reason?": read_remark}),
-    "progress":         (_BOTH,    Progress,          {"message": read_text, "percent?": _percent}),
-    "usage":            (_BOTH,    _usage_added,      {"tokens_in?": read_number,
-                                                       "tokens_out?": read_number,
-                                                       "cache_creation_tokens?": read_number,
-                                                       "cache_read_tokens?": read_number,
-                                                       "context_used?": read_number,
-                                                       "context_size?": _size,
-                                                       "cost_micro?": read_number}),
-    "mail":             (_AGENT,   MailSent,          {"to": read_name, "text": read_text,
-                                                       "kind?": read_name, "urgent?": read_flag,
-                                                       "thread?": read_name,
-                                                       "reply_to?": read_name}),
-    "blocked":          (_AGENT,   _blocked,          {"task?": _record, "text?": read_text}),
+    "verify_requested": (_BOTH,    WorkFinished,      {"summary": Remark}),
+    "failed":           (_BOTH,    AgentFailed,       {"error": Text,
+                                                       "reason?": Reason,
+                                                       "abort?": Abort,
+                                                       "retry_after_s?": Wait}),
+    "abort":            (_AGENT,   AbortRaised,       {"scope": Reach,
+                                                       "reason?": Remark}),
+    "cancel_child":     (_AGENT,   CancelRequested,   {"child": Record, "reason?": Remark}),
+    "progress":         (_BOTH,    Progress,          {"message": Text, "percent?": Percent}),
+    "usage":            (_BOTH,    _usage_added,      {"tokens_in?": Number,
+                                                       "tokens_out?": Number,
+                                                       "cache_creation_tokens?": Number,
+                                                       "cache_read_tokens?": Number,
+                                                       "context_used?": Number,
+                                                       "context_size?": Size,
+                                                       "cost_micro?": Number}),
+    "mail":             (_AGENT,   MailSent,          {"to": Name, "text": Text,
+                                                       "kind?": Name, "urgent?": bool,
+                                                       "thread?": Name,
+                                                       "reply_to?": Name, "id?": Name}),
+    "blocked":          (_AGENT,   _blocked,          {"task?": Record, "text?": Text}),
     "split":            (_AGENT,   SplitRequested,    {"subtasks": _subtasks}),
 }
 # fmt: on
+_MODELS = {name: _model(name, fields) for name, (_, _, fields) in _LINES.items()}

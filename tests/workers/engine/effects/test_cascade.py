@@ -24,7 +24,7 @@ from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
-from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
+from tests.systems.threads.threads import CONSENT, client_of, step, thread_payload
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
@@ -52,12 +52,12 @@ class Records:
     def fire(self, record_id: str, trigger: str, payload: Any = None) -> None:
         seen = Warrant.person(self.show(record_id).entered)
         call = Call(Cause("ann"), uuid4().hex, seen)
-        self.dispatch.fire(record_id, trigger, payload or {}, call)
+        self.dispatch.lifecycle.fire(record_id, trigger, payload or {}, call)
 
     def create_job(self, record_id: str, *depends_on: str) -> str:
         """Create an active job that is subscribed to its dependencies."""
-        self.dispatch.create(
-            "job", record_id, {**WORKER, "depends_on": depends_on}, Call(Cause("test"))
+        self.dispatch.lifecycle.create(
+            "job", record_id, {**WORKER, "depends_on": depends_on}, Cause("test")
         )
         self.fire(record_id, "activate")
         if depends_on:
@@ -86,7 +86,7 @@ class Records:
     def recheck(self, record_id: str) -> str:
         """Recheck a countdown, as its timer does."""
         jot = NoteDraft("reminder", {}, owes=(CASCADE,))
-        self.dispatch.note(self.show(record_id), jot, op_id=uuid4().hex)
+        self.dispatch.lifecycle.note(self.show(record_id), jot, op_id=uuid4().hex)
         return self.perform(record_id, "cascade")
 
 
@@ -250,8 +250,10 @@ def test_a_recheck_leaves_live_children(records: Records) -> None:
 def test_a_loss_is_fired_by_the_trigger_of_the_machine_that_waits() -> None:
     fired: list[tuple[str, str]] = []
     dispatch = SimpleNamespace(
-        lifecycle=SimpleNamespace(machine=MACHINES.__getitem__),
-        fire=lambda record_id, trigger, *_: fired.append((record_id, trigger)),
+        lifecycle=SimpleNamespace(
+            machine=MACHINES.__getitem__,
+            fire=lambda record_id, trigger, *_: fired.append((record_id, trigger)),
+        )
     )
     ended = Record(RecordId("t"), "thread", "dismissed", Version(3), thread())
     work = SimpleNamespace(

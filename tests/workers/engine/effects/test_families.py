@@ -24,6 +24,7 @@ from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import check_families
 from tests.kernel.store.machines_families import ORDER, PART
+from tests.known_systems import know_machines
 from tests.workers.engine.running import perform, settings_for
 
 
@@ -40,12 +41,14 @@ class Orders:
         return self.client.show(record_id)
 
     def fire(self, record_id: str, trigger: str, payload: Any = None) -> None:
-        self.dispatch.fire(record_id, trigger, payload or {}, Call(Cause("ann"), uuid4().hex))
+        self.dispatch.lifecycle.fire(
+            record_id, trigger, payload or {}, Call(Cause("ann"), uuid4().hex)
+        )
 
     def split(self, *parts: Any, **data: Any) -> None:
         """Create an order and split it; its parts are not created yet."""
         payload = {"name": "chair", "parts": [*parts], **data}
-        self.dispatch.create("order", "r", payload, Call(Cause("ann")))
+        self.dispatch.lifecycle.create("order", "r", payload, Cause("ann"))
         self.fire("r", "split")
 
     def spawned(self, *parts: Any, **data: Any) -> list[str]:
@@ -76,7 +79,7 @@ class Orders:
 
 @pytest.fixture
 def orders(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Orders:
-    monkeypatch.setattr(MACHINES, "_added", {"order": lambda: ORDER, "part": lambda: PART})
+    know_machines(monkeypatch, order=lambda: ORDER, part=lambda: PART)
     return Orders(server.url, prefix)
 
 
@@ -223,7 +226,7 @@ def test_what_leaves_a_parent_waiting_closes_no_children(orders: Orders, act: st
         orders.perform(one, "cascade")
     if act != "change":
         again = NoteDraft("reminder", {}, owes=(CASCADE,))
-        orders.dispatch.note(orders.show(), again, op_id="again")
+        orders.dispatch.lifecycle.note(orders.show(), again, op_id="again")
 
     assert orders.perform("r", "cascade") == ["settled"]
     assert orders.states("r", two) == ["parting", "making"]
@@ -269,7 +272,7 @@ def test_a_report_that_comes_twice_counts_once(orders: Orders) -> None:
     one, _ = orders.spawned("leg", "seat")
     orders.fire(one, "break")
     again = NoteDraft("reminder", {}, owes=(CASCADE,))
-    orders.dispatch.note(orders.show(one), again, op_id="again")
+    orders.dispatch.lifecycle.note(orders.show(one), again, op_id="again")
 
     assert orders.perform(one, "cascade") == ["settled", "settled"]
     assert orders.counts("r", "lost") == 1

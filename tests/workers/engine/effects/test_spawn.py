@@ -8,11 +8,11 @@ import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.threads.thread.changes import child_payload
+from interlock.systems.threads.client import Threads
+from interlock.systems.threads.machines.thread.changes import child_payload
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.threads.client import Threads
+from tests.systems.threads.threads import bring
 from tests.workers.engine.running import Running, settings_for
-from tests.workers.threads.threads import bring
 
 PARENT = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
@@ -31,8 +31,8 @@ def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> N
 @pytest.mark.parametrize(
     ("policy", "cap"),
     [
-        ("hands_off", 200_000),
-        ({"composition": "hands_off"}, 200_000),
+        ("ask_every_step", 200_000),
+        ({"composition": "ask_every_step"}, 200_000),
         ({"budget_usd": 0.1}, 100_000),
     ],
 )

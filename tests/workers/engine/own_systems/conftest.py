@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
 from interlock.workers.config import environment_without_settings
-from interlock.workers.engine import own_systems
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import Process
+from tests.known_systems import know_only_ours
 from tests.preloaded_process import Preloaded
 from tests.waiting import until
 from tests.workers.engine.own_systems.programs import BILLING, DOCUMENTS, READY_S
@@ -40,8 +39,7 @@ def added(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let this process find the modules, and forget the systems after the test."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(project)
-    monkeypatch.setattr(own_systems, "_ADDED", {})
-    monkeypatch.setattr(MACHINES, "_added", {})
+    know_only_ours(monkeypatch)
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
         del sys.modules[name]

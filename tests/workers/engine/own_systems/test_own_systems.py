@@ -37,13 +37,13 @@ from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import details, evidence, handlers
 from interlock.workers.terminal.page import NamedCells
+from tests.systems.tasks.claims import fire, taken
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, SITE, sign_in
 from tests.workers.engine.own_systems.programs import BILLING, BILLING_PAGE, PRODUCER, READY_S, ROOT
 from tests.workers.engine.running import perform
 from tests.workers.engine.test_card_answers import compare
-from tests.workers.tasks.claims import fire, taken
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from interlock.systems.threads.inference.model import model_named
+from interlock.systems.threads.inference.outcome import Answered
+from interlock.systems.threads.inference.question import PROMPT_VERSION, Target
 from interlock.workers.gateways.llm.cost import micro
 from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered, UnknownPriceError
-from interlock.workers.threads.inference.model import model_named
-from interlock.workers.threads.inference.outcome import Answered
-from interlock.workers.threads.inference.question import PROMPT_VERSION, Target
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -21,7 +21,7 @@ from tests.fakes.openai_server import (
     says,
 )
 from tests.fakes.sleeper import Sleeper
-from tests.workers.threads.inference.questions import (
+from tests.systems.threads.inference.questions import (
     ACTION,
     CONTEXT,
     INTENT,

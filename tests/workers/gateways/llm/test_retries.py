@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from interlock.systems.threads.inference.outcome import Answered
 from interlock.workers.gateways.llm.outcome import TokenUsage
-from interlock.workers.threads.inference.outcome import Answered
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -18,7 +18,7 @@ from tests.fakes.openai_server import (
     says,
 )
 from tests.fakes.sleeper import Sleeper
-from tests.workers.threads.inference.questions import (
+from tests.systems.threads.inference.questions import (
     ACTION,
     BROKEN,
     INVALID,

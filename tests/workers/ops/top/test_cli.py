@@ -20,15 +20,15 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from interlock.kernel.machines.tasks.visual_state import VisualState
+from interlock.systems.tasks.machines.visual_state import VisualState
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import PREFIX
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
+from tests.systems.tasks.claims import claimed, scene
+from tests.systems.threads.threads import client_of
 from tests.waiting import until
-from tests.workers.tasks.claims import claimed, scene
-from tests.workers.threads.threads import client_of
 
 TERMINAL = (
     "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"

@@ -86,7 +86,7 @@ def leaves_nothing(folder: Path, *, then: str = "", kill_s: float = 600) -> None
 def test_no_process_of_a_command_is_left_however_it_hides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    monkeypatch.setattr(module, "GRACE_S", 0.1)
+    monkeypatch.setattr(module, "CONTAINED_END_S", 0.1)
 
     leaves_nothing(tmp_path, then=then)
 

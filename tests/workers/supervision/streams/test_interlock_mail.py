@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.systems.loops.machines.loop.limits import MAIL_LENGTH_MAX
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import MailSent
 from tests.any_text import any_text
@@ -20,7 +20,7 @@ from tests.workers.supervision.streams.test_interlock import (
     rejection,
 )
 
-FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "type"]
+FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "id", "type"]
 
 
 def mail(**fields: Any) -> bytes:
@@ -34,8 +34,10 @@ def mail(**fields: Any) -> bytes:
         (mail(urgent=True), MailSent("smith", "mend it", urgent=True)),
         (mail(urgent=False), MailSent("smith", "mend it", urgent=False)),
         (
-            mail(kind="task", urgent=True, thread="barn", reply_to="1-0"),
-            MailSent("smith", "mend it", "task", urgent=True, thread="barn", reply_to="1-0"),
+            mail(kind="task", urgent=True, thread="barn", reply_to="1-0", id="a"),
+            MailSent(
+                "smith", "mend it", "task", urgent=True, thread="barn", reply_to="1-0", id="a"
+            ),
         ),
         (mail(text="two\nlines \u00e4"), MailSent("smith", "two\nlines \u00e4")),
         (mail(text="x" * TEXT_LENGTH_MAX), MailSent("smith", "x" * TEXT_LENGTH_MAX)),
@@ -53,25 +55,25 @@ def test_a_line_takes_as_long_a_text_as_an_inbox() -> None:
 @pytest.mark.parametrize(
     ("given_line", "sentence"),
     [
-        (line(type="mail", text="mend it"), "mail needs the field 'to'"),
-        (line(type="mail", to="smith"), "mail needs the field 'text'"),
-        (mail(to=""), "mail: to must not be empty"),
-        (mail(to=["smith", "scout"]), "mail: to must be text, it is ['smith', 'scout']"),
-        (mail(to="s" * (NAME_LENGTH_MAX + 1)), "mail: to has 201 characters, at most 200"),
-        (mail(text=None), "mail: text must be text, it is None"),
-        (mail(text=" "), "mail: text must not be empty"),
-        (mail(text="x" * (TEXT_LENGTH_MAX + 1)), "mail: text has 16001 characters, at most 16000"),
+        (line(type="mail", text="mend it"), "mail: it has no to; write it"),
+        (line(type="mail", to="smith"), "mail: it has no text; write it"),
+        (mail(to=""), "mail: to: '': it is empty; write a text"),
+        (mail(to=["smith", "scout"]), "mail: to: ['smith', 'scout']: write a text"),
+        (mail(to="s" * (NAME_LENGTH_MAX + 1)), "it has 201 characters, at most 200"),
+        (mail(text=None), "mail: text: None: write a text"),
+        (mail(text=" "), "mail: text: ' ': it is empty; write a text"),
+        (mail(text="x" * (TEXT_LENGTH_MAX + 1)), "it has 16001 characters, at most 16000"),
         (mail(text="a\u0000b"), "has a NUL character"),
-        (mail(urgent=1), "mail: urgent must be true or false, it is 1"),
-        (mail(urgent="yes"), "mail: urgent must be true or false, it is 'yes'"),
-        (mail(urgent=None), "mail: urgent must be true or false, it is None"),
-        (mail(kind=[3]), "mail: kind must be text, it is [3]"),
-        (mail(kind="k" * (NAME_LENGTH_MAX + 1)), "mail: kind has 201 characters, at most 200"),
-        (mail(thread={}), "mail: thread must be text, it is {}"),
-        (mail(thread="t" * (NAME_LENGTH_MAX + 1)), "mail: thread has 201 characters, at most 200"),
-        (mail(reply_to={}), "mail: reply_to must be text, it is {}"),
-        (mail(subject="the barn"), "mail has no field 'subject'"),
-        (mail(sender="scout"), "mail has no field 'sender'"),
+        (mail(urgent=1), "mail: urgent: 1: write true or false"),
+        (mail(urgent="yes"), "mail: urgent: 'yes': write true or false"),
+        (mail(urgent=None), "mail: urgent: None: write true or false"),
+        (mail(kind=[3]), "mail: kind: [3]: write a text"),
+        (mail(kind="k" * (NAME_LENGTH_MAX + 1)), "it has 201 characters, at most 200"),
+        (mail(thread={}), "mail: thread: {}: write a text"),
+        (mail(thread="t" * (NAME_LENGTH_MAX + 1)), "it has 201 characters, at most 200"),
+        (mail(reply_to={}), "mail: reply_to: {}: write a text"),
+        (mail(subject="the barn"), "mail: 'subject' is not a field here; known: to, text"),
+        (mail(sender="scout"), "mail: 'sender' is not a field here; known: to, text"),
     ],
     ids=lambda given: repr(given)[:60],
 )

@@ -37,9 +37,6 @@ end
 
 -- Gives back what an effect has reserved.
 local function release_reservation(chain, entry)
-  if entry.reserved == '-' then
-    return
-  end
   entry.reserved = give_back(chain, 'reserved', entry.reserved)
 end
 

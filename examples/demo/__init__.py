@@ -1,0 +1,1 @@
+"""The demonstration: the requests of the inbox from producer to done."""

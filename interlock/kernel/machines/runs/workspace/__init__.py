@@ -1,4 +1,0 @@
-"""The workspace: the folder that runs work on, one after another.
-
-It is one page: all of it is in `table`.
-"""

@@ -1,0 +1,39 @@
+"""The base of a machine's triggers: each is declared once, with its sentence and its payload."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel
+
+
+class Triggers(StrEnum):
+    """Base of the triggers of a machine: a name, a sentence, and a model where it has a payload.
+
+    CLAIMED = "claimed", "{owner} claimed it", payloads.TaskClaimed
+
+    The sentence says why the trigger moved a record; {field} is the value of a payload's field. A
+    row that moves a record for another reason says that itself.
+    """
+
+    _value_: str
+    says: str
+    payload: type[BaseModel] | None
+
+    def __new__(cls, name: str, says: str, payload: type[BaseModel] | None = None) -> Self:
+        """Make a member whose value is its name."""
+        trigger = str.__new__(cls, name)
+        trigger._value_ = name
+        trigger.says, trigger.payload = says, payload
+        return trigger
+
+    @classmethod
+    def sentences(cls) -> dict[str, str]:
+        """Return the sentence of each trigger, as `Machine.says` takes them."""
+        return {trigger: trigger.says for trigger in cls if trigger.says}
+
+    @classmethod
+    def payloads(cls) -> dict[str, type[BaseModel]]:
+        """Return the model of each trigger that has a payload, as `Machine.payloads` takes them."""
+        return {trigger: trigger.payload for trigger in cls if trigger.payload}

@@ -1,0 +1,33 @@
+"""Subscribes a job to the end of each job that it depends on."""
+
+from __future__ import annotations
+
+from interlock.kernel.store.subscriptions import Subscriber
+from interlock.systems.jobs.dependencies import dependencies_to_count, report_lost
+from interlock.systems.jobs.machines.job.names import State
+from interlock.workers.engine.work import EffectWork
+
+
+def subscription(work: EffectWork) -> None:
+    """Count every dependency in a countdown, then subscribe to the end of each.
+
+    All are counted before the first subscription, so that the first end cannot empty the countdown.
+    A dependency that has ended already is counted down at once.
+    """
+    record = work.record
+    if record.data["met"]:
+        return
+    generation = work.lease.suffix.partition(".")[0]
+    countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
+    dependent = Subscriber.of(record, countdown)
+    dependencies = dependencies_to_count(work, countdown)
+    if not work.dispatch.subscriptions.join(dependent, dependencies):
+        return  # this countdown has ended since
+    for dependency in dependencies:
+        work.raise_if_stopped()
+        ended = work.dispatch.subscriptions.subscribe(dependency, dependent)
+        if not ended:
+            continue
+        if ended != State.SUCCESS:
+            report_lost(work, dependency, ended)
+        work.dispatch.lifecycle.leave_countdown(dependent, dependency, ended)

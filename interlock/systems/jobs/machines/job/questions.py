@@ -1,0 +1,46 @@
+"""The questions that a job's cards ask."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from interlock.kernel.question import as_sentence, failure_reason
+from interlock.kernel.table import Data
+from interlock.systems.jobs.machines.job import limits
+from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
+
+
+def always_asks(question: str) -> Callable[[Data], str]:
+    """Ask the same whatever the record's data."""
+    return lambda _: question
+
+
+def run_it(data: Data) -> str:
+    """Ask about a job that has lost dependencies, or that is run by hand."""
+    lost = ", ".join(f"{job} is {state}" for job, state in sorted(data["lost"].items()))
+    question = f"It waits for jobs that did not succeed: {lost}. Run it without them?"
+    return question if lost else "Shall it be run now?"
+
+
+def resubmit(data: Data) -> str:
+    """Ask a steward about a job that cannot go on."""
+    reason = failure_reason(data)
+    return f"It cannot go on: {reason} Repair the cause and resubmit it, or terminate it?"
+
+
+def approve(data: Data) -> str:
+    """Ask about finished work, with its reviewer's summary."""
+    review = data.get("review_result") or {}
+    summary = as_sentence(data.get("summary", "")) or "It is done."
+    said = f" The reviewer: {as_sentence(review['summary'])}" if review.get("summary") else ""
+    return f"{summary}{said} Approve it?"
+
+
+def evidence_command(data: Data) -> str:
+    """Return the command that shows the newest kept files of evidence, or "" if there are none."""
+    kept = dict.fromkeys(file["sha256"] for file in data.get("evidence", ()))
+    if not (kept and data.get("dir")):
+        return ""
+    newest = list(kept)[-limits.EVIDENCE_SHOWN_MAX :]
+    return shlex.join(("less", *(f"{data['dir']}/{EVIDENCE_FOLDER}/{digest}" for digest in newest)))

@@ -1,0 +1,41 @@
+"""Removes the worktree of a stopped long-lived agent. Its branch keeps its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.git.errors import RefusedError
+from interlock.git.saved_work import commit_work
+from interlock.git.worktree import remove_worktree, worktrees
+from interlock.systems.loops.paths import AgentPaths
+from interlock.workers.engine.work import EffectWork
+from interlock.workers.engine.work_sandbox import open_repository
+from interlock.workers.supervision.launch import process_label
+from interlock.workers.supervision.leftovers import kill_leftovers
+
+
+def agent_cleanup(work: EffectWork) -> None:
+    """Commit the uncommitted changes of a stopped agent and remove its worktree.
+
+    This effect waits until the last session's effect is settled, so no session runs any more.
+    """
+    record = work.dispatch.views.record(work.record.id)
+    paths, data = AgentPaths(record.id, work.dispatch.settings), record.data
+    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
+    if work.dispatch.views.holds(paths.name):
+        return  # the next life of this name works in the same worktree already
+    try:
+        repository = open_repository(paths.settings, Path(str(data["repo"])))
+    except RefusedError:
+        return  # the repository is gone, and its worktrees with it
+    found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)
+    if found is None:
+        return
+    message = f"What {paths.name} had not committed when it stopped\n"
+    try:
+        commit_work(repository, found, message=message, identity=paths.identity)
+        remove_worktree(repository, found.folder, force=True)
+    except RefusedError as refusal:
+        # The changes exist only in this worktree, so it stays. The next life works on in it.
+        work.audit("worktree_kept", {"worktree": str(found.folder), "reason": str(refusal)})

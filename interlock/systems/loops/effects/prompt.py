@@ -1,0 +1,64 @@
+"""Builds the prompt of a long-lived agent's next session, with its unread mail."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from interlock.git.errors import GitError, RefusedError
+from interlock.git.private_copy import bring_in, git_in
+from interlock.git.repository import Repository
+from interlock.git.worktree import Worktree
+from interlock.systems.loops.mailbox import Mailbox
+from interlock.systems.loops.paths import AgentPaths, prepare_worktree
+from interlock.systems.loops.session_prompt import WorktreeSummary, compose_prompt, store_prompt
+from interlock.workers.engine.work import EffectWork, Outcome
+from interlock.workers.engine.work_sandbox import open_repository
+
+MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent ones
+COMMITS = 8  # of the worktree, the newest, that a prompt shows
+
+
+def prompt(work: EffectWork) -> Outcome:
+    """Store the next prompt and claim its mail. Only the session's start delivers that mail."""
+    record, data = work.record, work.record.data
+    paths = AgentPaths(record.id, work.dispatch.settings)
+    try:
+        repository = open_repository(paths.settings, Path(str(data["repo"])))
+        tree = prepare_worktree(paths, repository, base=str(data["base"]))
+        bring_in(repository, tree)  # of a session whose supervisor was lost
+    except RefusedError as refusal:
+        return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
+    unread = Mailbox(work.dispatch).unread(record)
+    mail = list(islice(unread, MAILS_MAX))
+    urgent = (message for message in unread if message.fields["urgent"])
+    given = [(record.id, mail_id) for mail_id in data.get("given", ())]
+    composed = compose_prompt(
+        paths.name,
+        data,
+        worktree=_summary(repository, tree),
+        mail=mail,
+        urgent=list(islice(urgent, MAILS_MAX)),
+        lost=list(work.dispatch.inboxes.some(given).values()),
+    )
+    attempt = int(data["attempt"]) + 1
+    name, digest = store_prompt(paths.session(attempt), composed.text)
+    paths.delete_old_attempt(attempt)
+    fields = {"prompt": name, "digest": digest, "claimed": composed.claimed}
+    mail_fields = {"ahead": composed.ahead, "letters": composed.letters}
+    return Outcome("prompt_ready", {**fields, **mail_fields})
+
+
+def _summary(repository: Repository, tree: Worktree) -> WorktreeSummary:
+    log = ("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}")
+    status = _output_of(repository, tree, "status", "--short")
+    commits = _output_of(repository, tree, *log)
+    return WorktreeSummary(str(tree.folder), tree.branch, status, commits)
+
+
+def _output_of(repository: Repository, tree: Worktree, *arguments: str) -> str:
+    """Return what git prints in a worktree. If it fails, the prompt shows its error instead."""
+    try:
+        return git_in(repository, tree).run(*arguments).output.decode(errors="replace")
+    except GitError as failure:
+        return f"git failed: {failure}"

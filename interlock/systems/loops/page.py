@@ -1,0 +1,240 @@
+"""Long-lived agents as people see them: sessions, output, and mail both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from interlock.kernel.event import Note
+from interlock.kernel.record import Record
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.output_source import session_output
+from interlock.systems.loops.paths import name_of
+from interlock.workers.client import Client
+from interlock.workers.supervision.page import agent_output
+from interlock.workers.terminal.page import (
+    ActForm,
+    Cell,
+    CopyableText,
+    InputField,
+    LongText,
+    NamedCells,
+    PageAct,
+    Part,
+    Query,
+    RecordLink,
+    Section,
+    Sentence,
+    Since,
+    SystemPage,
+    Table,
+    Until,
+    ViewLink,
+)
+from interlock.workers.terminal.page_parts import state_name
+
+MAIL_MAX = 30
+LINES_MAX = 40
+NOTES_READ = 500
+KINDS = ("message", "task", "status", "nudge")
+Row = Mapping[str, Any]
+
+
+def view(client: Client, query: Query) -> list[Section]:
+    """Return all agents, or everything about the one with this `agent` name."""
+    loops = Loops(client)
+    if name := query.get("agent"):
+        return _agent(loops, name)
+    return [Section("Agents", [agents(loops.list())])]
+
+
+def agents(rows: Sequence[Row]) -> Table:
+    """Return agents: the state of each and since when, its errors, and its waiting mail."""
+    columns = ("Agent", "State", "For", "Session", "Errors", "Mail", "Computer", "Why")
+    empty = "There is no long-lived agent. `interlock agent start` starts one."
+    return Table(columns, [_row(row) for row in rows], empty)
+
+
+def mail(rows: Iterable[Row]) -> Table:
+    """Return mail to an agent, each with when it was delivered."""
+    found = [
+        (
+            one["id"],
+            Since(one["at_ms"]),
+            one["sender"],
+            f"urgent {one['kind']}" if one["urgent"] else one["kind"],
+            _delivered(one),
+            one["text"],
+        )
+        for one in rows
+    ]
+    columns = ("Mail", "Age", "From", "Kind", "Delivered", "Text")
+    return Table(columns, found, "Nobody has written to it.")
+
+
+def _delivered(one: Row) -> Cell:
+    """Return when mail was delivered; that of old mail is not known any more."""
+    if not one["delivered"]:
+        return "waits"
+    return Since(one["delivered_at_ms"]) if one["delivered_at_ms"] else "before"
+
+
+def waiting_mail(row: Row) -> str:
+    """Return how much mail waits for an agent, or '' if none does."""
+    least = "at least " if row["mail_is_minimum"] else ""
+    urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
+    return f"{least}{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else ""
+
+
+def panel(client: Client, record: Record) -> list[Section]:
+    """Return the link to everything about an agent, and the end of its output."""
+    loops, name = Loops(client), name_of(record.id)
+    link = Sentence(
+        ViewLink(f"{name}: its session, its mail, and a form to send it some", _of(name))
+    )
+    if loops.latest_life(name) != record.id:
+        said = Sentence("This record is an earlier life of the agent.", "soft")
+        return [Section("Agent", (link, said))]
+    return [Section("Agent", (link,)), _output(loops, record, _notes(loops, record))]
+
+
+def send(client: Client, fields: Query) -> ViewLink:
+    """Send mail to an agent, under the name of who sends the form."""
+    name = fields.get("agent", "")
+    chosen = {each: fields[each] for each in ("kind", "thread", "reply_to") if fields.get(each)}
+    text = fields.get("text", "").replace("\r\n", "\n")
+    urgent = fields.get("urgent") == "yes"
+    Loops(client).send(name, text, sender=client.actor, urgent=urgent, **chosen)
+    return ViewLink("", _of(name))
+
+
+def _of(name: str) -> dict[str, str]:
+    return {"agent": name}
+
+
+def _row(row: Row) -> tuple[Cell, ...]:
+    return (
+        ViewLink(row["name"], _of(row["name"])),
+        state_name("loop", row["state"]),
+        Since(row["since_ms"]),
+        row["session"],
+        f"{row['errors']} in a row, {row['errors_in_all']} in all",
+        waiting_mail(row),
+        row["host"],
+        row["why"],
+    )
+
+
+def _agent(loops: Loops, name: str) -> list[Section]:
+    value = loops.show(name)
+    record = loops.client.show(value["id"])
+    notes = _notes(loops, record)
+    sections = [
+        Section("Session", [session(value)]),
+        _output(loops, record, notes),
+        Section("Mail to it", [mail(value["mail"])]),
+        Section("Mail from it", (_mail_out(loops, notes),)),
+    ]
+    if value["state"] != "stopped":
+        sections.append(Section("Send mail", (_form(name),), is_live=False))
+    if value["prompt"]:
+        text = (LongText(value["prompt"]),)
+        sections.append(Section("The prompt of its session", text, is_live=False))
+    return sections
+
+
+def session(value: Row) -> NamedCells:
+    """Return what is known of an agent and of its session."""
+    last, stopped = value.get("last") or {}, value.get("stopped") or {}
+    copied = {
+        "repository" if name == "repo" else name: CopyableText(str(value[name]))
+        for name in ("command", "repo", "branch", "worktree")
+        if value.get(name)
+    }
+    due = {f"timer {name}": Until(at_ms) for name, at_ms in value["due"].items()}
+    facts: dict[str, Cell] = {
+        "record": RecordLink(value["id"]),
+        "state": state_name("loop", value["state"]),
+        "since": Since(value["since_ms"]),
+        "session": f"{value['session']}, attempt {value['attempt']}",
+        **copied,
+        "computer": str(value.get("host") or ""),
+        "next session": str(value.get("next") or "").replace("_", " "),
+        "process": str(value.get("pid") or ""),
+        "errors": f"{value['errors']} in a row, {value['errors_in_all']} in all",
+        "last session": f"{last.get('outcome', '')} {last.get('detail') or ''}".strip(),
+        "stopped": f"{stopped['by']}: {stopped['reason']}" if stopped else "",
+        **due,
+    }
+    return NamedCells(facts)
+
+
+def _output(loops: Loops, record: Record, notes: Sequence[Note]) -> Section:
+    """Return the end of the last session's output, and its last reports."""
+    output = agent_output(loops.dispatch, record.id, session_output(record))
+    parts: list[Part] = [output]
+    rows = [
+        (Since(note.at_ms), str(note.detail["message"]))
+        for note in notes
+        if note.kind == "progress"
+    ]
+    if rows:
+        parts.append(Table(("Age", "It reported"), rows[:LINES_MAX]))
+    return Section("Output", parts)
+
+
+def _notes(loops: Loops, record: Record) -> list[Note]:
+    """Return the notes among the last lines of a life's log, the newest first."""
+    log = loops.dispatch.views.latest([record.id], NOTES_READ)[record.id]
+    return [line for line in log if isinstance(line, Note)]
+
+
+def _mail_out(loops: Loops, notes: Sequence[Note]) -> Table:
+    """Return what a life of an agent has sent, and what became of it, from its notes."""
+    states = {"mail_sent": "sent", "mail_refused": "refused", "mail_lost": "lost"}
+    shown = [note for note in notes if note.kind in states][:MAIL_MAX]
+    sent = {_message_of(note) for note in shown if note.kind == "mail_sent"}
+    found = loops.dispatch.inboxes.some(sent)
+    texts = {message: str(mail.fields["text"]) for message, mail in found.items()}
+    rows = [
+        (
+            Since(note.at_ms),
+            _addressee(note),
+            states[note.kind],
+            texts.get(_message_of(note)) or str(note.detail.get("reason", "")),
+        )
+        for note in shown
+    ]
+    return Table(("Age", "To", "State", "Text"), rows, "It has written to nobody.")
+
+
+def _addressee(note: Note) -> Cell:
+    """Return to whom mail went. Refused mail may name an agent that does not exist."""
+    to = str(note.detail["to"])
+    return ViewLink(to, _of(to)) if note.kind == "mail_sent" else to
+
+
+def _message_of(note: Note) -> tuple[str, str]:
+    """Return to whom a message went, and its id."""
+    return str(note.detail["to"]), str(note.detail.get("mail", ""))
+
+
+def _form(name: str) -> ActForm:
+    fields = (
+        InputField("text", "Text", form="long", is_required=True),
+        InputField("kind", "Kind", form="choice", choices=KINDS),
+        InputField("urgent", "Urgent: interrupt its session", form="yes"),
+        InputField("thread", "Thread that it belongs to"),
+        InputField("reply_to", "Id of the mail that it answers"),
+    )
+    return ActForm("send", "Send", fields, {"agent": name})
+
+
+PAGE = SystemPage(
+    title="Agents",
+    question="What do the long-lived agents do?",
+    machines=("loop",),
+    view=view,
+    panels={"loop": panel},
+    acts={"send": PageAct("submit", send)},
+)

@@ -1,0 +1,279 @@
+"""Supervises one session of a long-lived agent: sends its mail, and fires how it ended.
+
+The fork server starts it with the path of its launch spec as sys.argv[1]; it outlives the worker
+that asked for it. The agent's command waits behind a gate until the transition session_started is
+committed: that commit delivers the mail, and only then does the command read its prompt.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from interlock.git.errors import GitError
+from interlock.git.private_copy import bring_commits, bring_in, sandbox_of
+from interlock.git.repository import Repository
+from interlock.git.worktree import Worktree
+from interlock.kernel.errors import CallError, KernelError
+from interlock.kernel.store.commands import NoteDraft
+from interlock.systems.loops.launch_spec import SessionLaunchSpec
+from interlock.systems.loops.machines.effects import SESSION
+from interlock.systems.loops.mailbox import Mailbox
+from interlock.systems.loops.paths import AgentPaths, name_of
+from interlock.systems.loops.session_prompt import read_prompt
+from interlock.workers.config import PREFIX
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import Outcome
+from interlock.workers.engine.work_environment import environment_of_work
+from interlock.workers.engine.work_sandbox import SandboxError, open_repository
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
+from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.supervision.leased_process import (
+    FOLDER_DELETED,
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
+from interlock.workers.supervision.redaction import last_words
+from interlock.workers.supervision.reports import (
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
+    MailSent,
+    Progress,
+    RejectedLine,
+    SplitRequested,
+    UsageAdded,
+)
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
+from interlock.workers.supervision.supervisor import Supervisor, supervise
+
+STOP_GRACE_S = 3.0  # from SIGTERM until SIGKILL, for a session that is stopped
+# The table's timer `grace` ends an interrupted session, so the process itself has no limit here.
+INTERRUPT_GRACE_S = 86_400.0
+DETAIL_LENGTH_MAX = 4_000  # characters of the last output of a session that failed
+PLAIN_WORD = re.compile(r"[\w./+-]+")
+INTERRUPTED, STOPPED = "interrupted", "stopped"
+# Reports that it is ready, then waits for a line on stdin before it runs the agent's command ($1).
+# A program ($2) that does not exist ends it before that: such a session never starts.
+GATE = """\
+if [ -n "$2" ] && ! type -- "$2" >/dev/null 2>&1; then
+  printf '%s: there is no such command\\n' "$2" >&2
+  exit 127
+fi
+printf '{"type": "ready"}\\n' >&"$INTERLOCK_REPORT_FD"
+IFS= read -r go || exit 75
+exec bash -c "$1"
+"""
+
+
+class SessionSupervisor(Supervisor):
+    """Supervises one attempt to run a session."""
+
+    def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
+        super().__init__(spec, dispatch, "loop", SESSION)
+        self.spec = spec
+        self.work_folder = Path(spec.work_folder)
+        self.stream = STREAMS["interlock"](ReportKinds.AGENT)
+        self.work = self.adopt("loop", SESSION, spec.key, spec.token)
+        self.name = name_of(self.work.record.id)
+        paths = AgentPaths(self.work.record.id, dispatch.settings)
+        self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
+        self.mailbox = Mailbox(dispatch)
+        self.prompt = ""
+        self.ready = self.started = False
+        self.failed: AgentFailed | None = None
+        self.mails_sent = 0
+        self.began_at = 0.0
+
+    def run(self) -> None:
+        """Run the session to its end and fire its outcome."""
+        with self.heartbeat.holding(self.work.held):
+            if outcome := self._run_session():
+                self.work.fire_or_settle(outcome)
+
+    def _run_session(self) -> Outcome | None:
+        """Run the session, and return its outcome; None if its work folder was deleted."""
+        leases = (self.work,)
+        try:
+            process = LeasedProcess(self._command(), lambda: leases, work_folder=self.work_folder)
+            self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
+            self.began_at = time.monotonic()
+            agent = process.start()
+        except (GitError, SandboxError, SpawnError, OSError) as refusal:
+            return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+        with agent:
+            ended = process.follow(agent, read=self._read_reports, act=self._act)
+        with suppress(GitError, OSError):  # the next prompt tries it again
+            bring_in(self._repository(), self.tree)
+        return None if ended.reason_by_us == FOLDER_DELETED else self._outcome(ended)
+
+    def _command(self) -> Command:
+        spec = self.spec
+        variables = {
+            f"{PREFIX}AGENT": self.name,
+            f"{PREFIX}SESSION": str(spec.session_seq),
+            f"{PREFIX}PROMPT_FILE": str(self.work_folder / spec.prompt),
+        }
+        return Command(
+            arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
+            folder=Path(spec.worktree),
+            environment=environment_of_work(variables),
+            logs=LogFiles(
+                self.work_folder / "output.log",
+                self.work_folder / "errors.log",
+                self.dispatch.settings.agent_log_bytes_max,
+            ),
+            process_label=spec.process_label,
+            sandbox=self._sandbox(),
+            more_follows=True,
+        )
+
+    def _sandbox(self) -> Sandbox | None:
+        """Return the sandbox of the session. Raises GitError, OSError."""
+        confined, prompt = (
+            sandbox_of(self._repository(), self.tree),
+            self.work_folder / self.spec.prompt,
+        )
+        return confined and confined.with_more(shown=[(prompt, prompt)])
+
+    def _repository(self) -> Repository:
+        return open_repository(self.dispatch.settings, Path(str(self.work.record.data["repo"])))
+
+    def _act(self, process: AgentProcess) -> None:
+        """Obey an order to stop or to interrupt, and start the session when it is ready."""
+        if self.work.stopped.is_set():
+            process.end(STOPPED, grace_s=STOP_GRACE_S)
+        elif self.ready and not self.started:
+            self._start_session(process)
+        elif self.work.interrupted.is_set():
+            process.end(INTERRUPTED, grace_s=INTERRUPT_GRACE_S)
+
+    def _start_session(self, process: AgentProcess) -> None:
+        """Commit that the session has started, and only then send its command the prompt."""
+        fields: dict[str, Any] = {"session_seq": self.spec.session_seq, "pid": process.pid}
+        fields |= {"containment": process.containment}
+        try:
+            self.work.fire(Outcome("session_started", fields))
+        except KernelError:
+            # The lease was lost or the store did not answer in time: the session never started.
+            process.end(STOPPED, grace_s=0)
+            return
+        self.started = True
+        process.send(f"go\n{self.prompt}", last=True)
+
+    def _read_reports(self, process: AgentProcess) -> None:
+        for line in process.reports():
+            for report in self.stream.feed(line):
+                match report:
+                    case AgentReady():
+                        self.ready = True
+                    case MailSent():
+                        self._send_mail(report)
+                    case AgentFailed():
+                        self.failed = self.failed or report
+                    case Progress():
+                        fields = {"message": report.message, "percent": report.percent}
+                        self._note("progress", fields)
+                    case UsageAdded():
+                        self._count_usage(report)
+                    case RejectedLine():
+                        self._refuse(report.reason, ends=report.ends)
+                    case _:
+                        why = f"{type(report).__name__} is for agents that work on tasks"
+                        self._refuse(why, ends=isinstance(report, AgentBlocked | SplitRequested))
+
+    def _refuse(self, reason: str, *, ends: bool) -> None:
+        """Note a refused report. One that the work ends without success fails the session."""
+        self._note("report_refused", {"reason": reason})
+        if ends:
+            self.failed = self.failed or AgentFailed(f"a report is refused: {reason}")
+
+    def _send_mail(self, mail: MailSent) -> None:
+        self._show_commits()
+        self.mails_sent += 1
+        op_id = f"{self.spec.key}:{self.mails_sent}"
+        if mail.id:  # a later session of this life may send it again
+            op_id = f"{self.work.record.id}:mail:{mail.id}"
+        fields: dict[str, Any] = {
+            name: value
+            for name in ("kind", "urgent", "thread", "reply_to")
+            if (value := getattr(mail, name))
+        }
+
+        def send() -> str:
+            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **fields)
+
+        try:
+            sent = self.work.retried(send)
+        except CallError as refusal:
+            self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
+        except KernelError as refusal:
+            self._note("mail_lost", {"to": mail.to, "reason": str(refusal)})
+        else:
+            self._note("mail_sent", {"to": mail.to, "mail": sent})
+
+    def _show_commits(self) -> None:
+        """Bring what was committed so far to the agent's branch, where a recipient looks for it."""
+        try:
+            bring_commits(self._repository(), self.tree)
+        except (GitError, SandboxError, OSError) as refusal:
+            self._note("commits_not_shown", {"reason": str(refusal)})
+
+    def _count_usage(self, usage: UsageAdded) -> None:
+        if usage.deltas:
+            draft = NoteDraft("usage", {}, deltas=usage.deltas)
+            with suppress(KernelError):
+                self.dispatch.lifecycle.note(self.work.record, draft, op_id=uuid4().hex)
+
+    def _note(self, kind: str, detail: dict[str, Any]) -> None:
+        with suppress(KernelError):
+            self.work.audit(kind, detail)
+
+    def _words(self, text: str) -> str:
+        return last_words(text, self.dispatch.settings, DETAIL_LENGTH_MAX)
+
+    def _outcome(self, ended: Exit) -> Outcome:
+        fields: dict[str, Any] = {
+            "exit_code": ended.code,
+            "ran_s": round(time.monotonic() - self.began_at, 3),
+        }
+        if not self.started:
+            detail = ended.errors.strip() or "it ended before its session began"
+            return Outcome(
+                "session_error", fields | {"code": "spawn_error", "detail": self._words(detail)}
+            )
+        if self.failed is not None:
+            fields |= {"code": "failed", "detail": self._words(self.failed.error)}
+            if self.failed.retry_after_s:
+                fields["retry_after_s"] = self.failed.retry_after_s
+            return Outcome("session_error", fields)
+        if ended.code == 0:
+            return Outcome("session_succeeded", fields)
+        code = ended.reason_by_us or "exit"
+        printed = ended.errors.strip() or f"it ended with {ended.code}"
+        detail = LEASE_LOST_ERRORS.get(code, printed)
+        return Outcome("session_error", fields | {"code": code, "detail": self._words(detail)})
+
+
+def _program(command: str) -> str:
+    """Return the program that a command begins with if it is a plain word, else ''."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        first = lexer.get_token() or ""
+    except ValueError:
+        return ""
+    # The shell itself reports what is wrong with expansions, assignments and quotes.
+    return first if PLAIN_WORD.fullmatch(first) else ""
+
+
+def main() -> None:
+    """Take over the session that the launch spec names, and run it."""
+    supervise(SessionLaunchSpec, SessionSupervisor)

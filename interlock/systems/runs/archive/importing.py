@@ -1,0 +1,83 @@
+"""Restores the runs of a workspace from an export, into a store that lost them.
+
+The logs contain the ids, the folder and the computer, so an export can only be restored for the
+folder and the computer from which it was made. No run can start there until the import is complete.
+An import that was interrupted continues when it is repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.record import Record
+from interlock.kernel.restoration import HOLDER, Restoration, Restored
+from interlock.kernel.store.commands import NoteDraft
+from interlock.systems.runs.archive.archive import Archive
+from interlock.systems.runs.archive.export import read_export
+from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.paths import workspace_id
+from interlock.workers.engine.dispatch import Dispatch
+
+
+class ImportRefusedError(CallError):
+    """An export cannot be restored here. The message says why; nothing was replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The result of an import: its file, the records it restored, and those that existed before."""
+
+    workspace: Record
+    source: Path
+    written: int
+    existing: int
+    warnings: tuple[str, ...] = ()
+
+
+def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -> ImportResult:
+    """Restore an export. Raises ExportError, ImportRefusedError, RestoreRefusedError."""
+    found = read_export(file, dispatch.machines)
+    _refuse_elsewhere(dispatch, found.archive, folder)
+    _refuse_over_another(dispatch, found.archive)
+    root = found.archive.workspace
+    restoration = Restoration(dispatch.client, dispatch.keys, dispatch.machines, name=RUN)
+    results = Counter(restoration.restore(archived.kept) for archived in found.archive.records)
+    restoration.restore_family_log(root, found.archive.commits)
+    draft = NoteDraft(
+        "imported", {"actor": actor, "file": str(found.source), "records": results.total()}
+    )
+    workspace = dispatch.views.record(root)
+    dispatch.lifecycle.note(workspace, draft, op_id=f"imported:{found.archive.exported_ms}")
+    restoration.finish(root)
+    written, existing = results[Restored.WRITTEN], results[Restored.THERE]
+    return ImportResult(workspace, found.source, written, existing, found.warnings)
+
+
+def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> None:
+    host, resolved = dispatch.settings.host, folder.resolve()
+    if workspace_id(folder, host) == archive.workspace:
+        return
+    root = archive.root
+    data = root.record.data if root else {}
+    raise ImportRefusedError(
+        f"by its logs the export is of {data.get('folder')} on {data.get('host')}; it cannot be "
+        f"restored for {resolved} on {host}: put the folder there, or set "
+        "INTERLOCK_HOST to the name that the computer had"
+    )
+
+
+def _refuse_over_another(dispatch: Dispatch, archive: Archive) -> None:
+    """Refuse where the store has this workspace, unless an import of it was interrupted."""
+    root = archive.workspace
+    try:
+        workspace = dispatch.views.record(root)
+    except UnknownRecordError:
+        return
+    if dispatch.views.holds(root).get(RUN) != f"{root}/{HOLDER}":
+        raise ImportRefusedError(
+            f"the store has {workspace.data['folder']} already, so nothing was imported; "
+            "`interlock run validate` says whether it is consistent"
+        )

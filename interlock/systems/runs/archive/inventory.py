@@ -1,0 +1,154 @@
+"""Reads everything that the store has of a workspace, even where it is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from interlock.kernel.errors import KernelError, StoreError, UnknownRecordError
+from interlock.kernel.restoration import LoggedRecord
+from interlock.kernel.store.commands import Commit
+from interlock.kernel.store.repairs import NOTHING_YET, Repairs
+from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort_key
+from interlock.systems.runs.archive.consistency import IMPORT_ADVICE, MACHINES
+from interlock.systems.runs.archive.findings import Fault, Finding
+from interlock.workers.engine.dispatch import Dispatch
+
+PAGE = 500
+READS_MAX = 5
+# How many numbers after the last known one are looked up: an index may have lost their records.
+NUMBERS_AHEAD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The records of a workspace that can be read, findings about the others, and the last commit.
+
+    `holds` maps each name that is held in the workspace to its holder. `changed` says that commits
+    were made during every attempt to read it.
+    """
+
+    archive: Archive
+    unreadable: tuple[Finding, ...]
+    holds: dict[str, str]
+    position: str
+    changed: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every record could be read, and none changed while others were read."""
+        return not self.unreadable and not self.changed
+
+
+def inventory(dispatch: Dispatch, workspace: str, runs: Collection[str] | None = None) -> Inventory:
+    """Read a workspace; if it changed while it was read, read it again.
+
+    With the ids of some of its runs only its own record, those runs and their codons are read, and
+    no commits: that takes no longer in a workspace with a thousand other runs.
+    """
+    repairs = Repairs(dispatch.client, dispatch.keys)
+    before = _revision(dispatch, repairs, workspace)
+    for _ in range(READS_MAX):
+        found = _read_once(dispatch, workspace, before[0], runs)
+        after = _revision(dispatch, repairs, workspace)
+        if after == before:
+            return found
+        before = after
+    return replace(found, changed=True)
+
+
+def is_known(dispatch: Dispatch, workspace: str) -> bool:
+    """Return whether the store has anything of a workspace, even if its own record is lost."""
+    commits = tuple(_commits(dispatch, workspace))
+    return bool(
+        commits or dispatch.views.creation_digests(_ids(dispatch, workspace, commits, None))
+    )
+
+
+def _read_once(
+    dispatch: Dispatch, workspace: str, position: str, runs: Collection[str] | None
+) -> Inventory:
+    commits = tuple(_commits(dispatch, workspace)) if runs is None else ()
+    records: list[ArchivedRecord] = []
+    unreadable: list[Finding] = []
+    ids = _ids(dispatch, workspace, commits, runs)
+    digests = dispatch.views.creation_digests(ids)
+    for name in ids:
+        try:
+            records.append(_read(dispatch, name, digests.get(name, "")))
+        except UnknownRecordError:
+            fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[name.count("/")]
+            message = f"its {MACHINES[name.count('/')]} was committed, but its record is gone"
+            unreadable.append(Finding(fault, name, f"{message}; {IMPORT_ADVICE}"))
+        except StoreError:
+            # The store cannot serve now, which says nothing about the record.
+            raise
+        except (KernelError, LookupError, TypeError, ValueError, AssertionError) as refusal:
+            message = f"it cannot be read: {type(refusal).__name__}: {refusal}; {IMPORT_ADVICE}"
+            unreadable.append(Finding(Fault.CORRUPTED_DATA, name, message))
+    archive = Archive(workspace, dispatch.views.now_ms(), tuple(records), commits)
+    holds = dispatch.views.holds(workspace)
+    return Inventory(archive, tuple(unreadable), holds, position, changed=False)
+
+
+def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedRecord:
+    record = dispatch.views.record(record_id)
+    lines = tuple(dispatch.views.history(record_id))
+    kept = LoggedRecord(
+        record_id, record.machine, creation_digest, lines, record.priority, record.schema
+    )
+    return ArchivedRecord(record, kept)
+
+
+def _ids(
+    dispatch: Dispatch,
+    workspace: str,
+    commits: tuple[Commit, ...],
+    runs: Collection[str] | None,
+) -> list[str]:
+    """Return the ids from indexes, from commits and by number, in the order of an archive.
+
+    With `runs` they are those of these runs and of their codons, by number alone.
+    """
+    found = {workspace, *(runs or ())} | {record_id for _, record_id, _ in commits}
+    if runs is None:
+        for name in MACHINES[1:]:
+            found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
+    while more := dispatch.views.creation_digests(_unlisted_ids(workspace, found, runs)):
+        found |= set(more)
+    return sorted(found, key=sort_key)
+
+
+def _unlisted_ids(workspace: str, found: set[str], runs: Collection[str] | None) -> list[str]:
+    """Return the ids by number that were not found yet: gaps, and some after the last.
+
+    With `runs` only codons of these runs are looked for.
+    """
+    highest = {workspace: 0} | {record_id: 0 for record_id in found if record_id.count("/") == 1}
+    for record_id in found - {workspace}:
+        parent, _, number = record_id.rpartition("/")
+        if number.isdecimal():
+            highest[parent] = max(highest.get(parent, 0), int(number))
+    numbered = (
+        f"{parent}/{n}"
+        for parent, last in highest.items()
+        if runs is None or parent in runs
+        for n in range(1, last + NUMBERS_AHEAD)
+    )
+    return [record_id for record_id in numbered if record_id not in found]
+
+
+def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
+    after = NOTHING_YET
+    while page := dispatch.views.family_log(workspace, after, PAGE):
+        yield from ((position, str(record), version) for position, record, version in page)
+        after = page[-1][0]
+
+
+def _revision(dispatch: Dispatch, repairs: Repairs, workspace: str) -> tuple[str, int]:
+    """Return the position of the last commit and the version; every commit changes one of them."""
+    try:
+        version = dispatch.views.record(workspace).version
+    except (KernelError, LookupError, TypeError, ValueError):
+        return repairs.position(workspace), 0
+    return repairs.position(workspace), version

@@ -1,0 +1,52 @@
+"""How two checkpoints of a run's folder differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
+from interlock.git.diff import Diff, diff
+from interlock.git.errors import GitError
+from interlock.git.repository import Repository
+from interlock.kernel.record import Record, root_of
+from interlock.systems.runs.checkpoint_list import list_checkpoints
+from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
+
+
+def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
+    """Return how two checkpoints of a run's folder differ, such as `<id>..<id>`.
+
+    Both are whole ids. Raises NoDiffError.
+    """
+    before, _, after = between.partition("..")
+    if not (before and after):
+        raise NoDiffError("name two checkpoints by their whole ids: BEFORE..AFTER")
+    bytes_max, within_s = limits.bytes_max, limits.within_s
+    try:
+        store = CheckpointStore.open(Path(str(run.data["folder"])), command_s=within_s)
+        for sha in store.missing((before, after)):
+            raise UnknownCheckpointError(sha)
+        checkpoints = Repository(store.root, store.store, store.git)
+        return diff(checkpoints, base=before, commit=after, bytes_max=bytes_max, within_s=within_s)
+    except (GitError, OSError) as refusal:
+        raise NoDiffError(str(refusal)) from refusal
+
+
+def host_of_run(_: Dispatch, run: Record) -> str:
+    """Return the computer on which the folder of a run is."""
+    return str(run.data["host"])
+
+
+def checkpoints_of_folder(dispatch: Dispatch, run: Record) -> list[dict[str, str]]:
+    """Return the checkpoints of all runs of a run's folder, the oldest first."""
+    return [one.fields for one in list_checkpoints(dispatch, root_of(run.id))]
+
+
+SOURCE = DiffSource(
+    machines=(RUN, "codon", "workspace"),
+    host=host_of_run,
+    read=checkpoint_diff,
+    checkpoints=checkpoints_of_folder,
+)

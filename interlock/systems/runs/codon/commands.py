@@ -1,0 +1,106 @@
+"""The commands of one codon: what its processes run, where, and with which environment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+from interlock.systems.runs.context import RunContext
+from interlock.systems.runs.paths import (
+    CONVERSATION_VARIABLE,
+    COSTS_LIMITED_VARIABLE,
+    MODEL_VARIABLE,
+    CodonPaths,
+    codon_paths,
+)
+from interlock.systems.runs.plan.model import OutputFormat, SentinelEventName
+from interlock.systems.runs.sequence import Execution, NextCodon
+from interlock.workers.config import PREFIX
+from interlock.workers.engine.work_environment import environment_of_work
+from interlock.workers.files.private import write_private
+from interlock.workers.inherited import python_variables
+from interlock.workers.processes.agent.process import LogFiles
+from interlock.workers.supervision.leased_process import Command
+
+
+class CodonCommands:
+    """The commands of one execution. `previous` is the execution whose session it continues."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        start: NextCodon,
+        paths: CodonPaths,
+        previous: Execution | None,
+        *,
+        process_label: str,
+    ) -> None:
+        self.context, self.start, self.codon = context, start, start.codon
+        self.paths, self.previous, self.process_label = paths, previous, process_label
+
+    def shell(self, script: str, **more: str) -> Command:
+        """Return the command that runs a shell script in the workspace."""
+        log_bytes_max = self.context.dispatch.settings.agent_log_bytes_max
+        return Command(
+            arguments=("bash", "-c", script),
+            folder=self.context.workspace,
+            environment=self.environment(more),
+            logs=LogFiles(self.paths.output, self.paths.errors, log_bytes_max),
+            process_label=self.process_label,
+            sandbox=self.context.sandbox(),
+        )
+
+    def agent(self) -> Command:
+        """Return the command of the codon's agent: the plan's, or the one that asks a model."""
+        codon = self.codon
+        is_watched = any(
+            SentinelEventName.OUTPUT_LINE in (*sentinel.on, *sentinel.sequence)
+            for sentinel in self.context.planned_sentinels(codon.sentinels)
+        )
+        reads_output = is_watched or codon.speaks is OutputFormat.CLAUDE
+        if codon.command is not None:
+            return replace(self.shell(codon.command), reads_output=reads_output)
+        assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
+        self._copy_conversation()
+        # Without -P, Python would take a folder `interlock` of the workspace for Interlock.
+        arguments = (sys.executable, "-P", "-m", "interlock.systems.runs.codon.model_agent")
+        variables = {
+            MODEL_VARIABLE: str(codon.model),
+            CONVERSATION_VARIABLE: str(self.paths.conversation),
+            COSTS_LIMITED_VARIABLE: "1" if self.context.limits_costs(codon) else "",
+        }
+        return replace(
+            self.shell("true", **self.context.model_settings(), **python_variables(), **variables),
+            arguments=arguments,
+            prompt=codon.prompt,
+            reads_output=reads_output,
+            sandbox=None,  # a program of Interlock, which runs no other
+        )
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the variables of its processes; those of the plan overrule this computer's."""
+        loop_context = self.start.loop_context
+        about_codon = {
+            "RUN": self.context.paths.id,
+            "CODON": self.start.runtime_id,
+            "ITERATION": str(loop_context.iteration) if loop_context else "",
+            "WORKSPACE": str(self.context.workspace),
+            "REPORT_KINDS": "session",
+            "PREVIOUS_SESSION": self.start.previous_session_id or "",
+        }
+        return environment_of_work(
+            self.context.plan.environment,
+            self.codon.environment,
+            {f"{PREFIX}{name}": value for name, value in about_codon.items()},
+            more or {},
+        )
+
+    def _copy_conversation(self) -> None:
+        """Copy the conversation as it was at the end of the execution that this one continues."""
+        if self.previous is None or not self.start.previous_session_id:
+            return
+        settings = self.context.dispatch.settings
+        earlier = codon_paths(self.previous.record, settings).conversation
+        if earlier.is_file():
+            write_private(self.paths.conversation, earlier.read_text("utf-8"))

@@ -1,0 +1,199 @@
+"""The agent process of a codon with a model and a prompt: asks the model once, and reports.
+
+Its environment names the model, the file of the conversation and the descriptor for reports. It
+writes the same reports as any other agent, so the supervisor treats it like one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.messages import ModelMessage
+
+from interlock.kernel.errors import CallError
+from interlock.systems.runs.codon.conversation import (
+    Conversation,
+    read_conversation,
+    write_conversation,
+)
+from interlock.systems.runs.codon.model_reports import ReportingLedger, ReportWriter
+from interlock.systems.runs.failure import is_context_exceeded
+from interlock.systems.runs.paths import (
+    CONVERSATION_VARIABLE,
+    COSTS_LIMITED_VARIABLE,
+    MODEL_VARIABLE,
+)
+from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
+from interlock.workers.engine.trace_context import brief_traces, span_of_environment
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded
+from interlock.workers.gateways.llm.outcome import (
+    ConfigurationError,
+    Unanswered,
+    UnknownPriceError,
+)
+from interlock.workers.processes.agent.process import REPORT_FD
+
+PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
+ANSWER_TOKENS_MAX = 8_192
+FAILED = 1
+STOPPED = 128 + signal.SIGTERM
+
+
+class ModelCodonError(CallError):
+    """The environment of the codon's process lacks something. Correct the step of the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodonPrompt:
+    """A model, its prompt, and the file of the conversation; without a file none is kept.
+
+    `capped`: a budget limits the costs, so a model without a known price is not asked.
+    """
+
+    model: str
+    prompt: str
+    conversation: Path | None
+    capped: bool
+
+
+def main() -> int:
+    """Ask the model that the environment names, and return the exit code."""
+    descriptor = os.environ.get(REPORT_FD, "")
+    reports = ReportWriter(int(descriptor) if descriptor.isdigit() else None)
+    try:
+        settings = read_settings()
+        prompt = read_prompt(os.environ)
+        with (
+            brief_traces(settings, "codon", asks_models=True),
+            span_of_environment(os.environ),
+        ):
+            return asyncio.run(ask_model(prompt, settings, reports))
+    except (CallError, ConfigurationError, SettingsError, UnknownPriceError) as refusal:
+        print_error(str(refusal))
+        reports.write_failed(str(refusal), retry_after_s=None)
+        return FAILED
+    except BrokenPipeError as error:
+        print_error(f"the reader of this codon's reports is gone: {error}")
+        return FAILED
+    except asyncio.CancelledError:
+        return STOPPED
+
+
+def read_prompt(variables: Mapping[str, str]) -> CodonPrompt:
+    """Read the model and the conversation from variables, the prompt from its file or stdin."""
+    model = variables.get(MODEL_VARIABLE, "")
+    if not model or is_embedded(model):
+        raise ModelCodonError(f"{MODEL_VARIABLE}={model} generates no text; name a language model")
+    file, conversation = variables.get(PROMPT_FILE), variables.get(CONVERSATION_VARIABLE)
+    try:
+        raw = Path(file).read_bytes() if file else sys.stdin.buffer.read()
+        prompt = raw.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelCodonError(f"the prompt cannot be read: {error}") from error
+    if not prompt.strip():
+        raise ModelCodonError("the prompt is empty; give the step of the plan one")
+    capped = bool(variables.get(COSTS_LIMITED_VARIABLE))
+    return CodonPrompt(model, prompt, Path(conversation) if conversation else None, capped)
+
+
+async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWriter) -> int:
+    """Ask the model, report its answer and its costs, and return the exit code.
+
+    Raises UnknownPriceError where a budget limits the costs.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    # A cancelled request may be billed, so its cost is booked before the process ends.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    conversation = read_conversation(prompt.conversation)
+    exchange = open_exchange(
+        prompt.model,
+        variable=MODEL_VARIABLE,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        limits=ExchangeLimits(
+            attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
+        ),
+        prices=settings.model_prices,
+    )
+    reports.write("session", id=conversation.session)
+    try:
+        return await _ask(prompt, conversation, exchange, settings.model_timeout_s, reports)
+    finally:
+        await exchange.close()
+
+
+async def _ask(
+    prompt: CodonPrompt,
+    conversation: Conversation,
+    exchange: Exchange,
+    timeout_s: float,
+    reports: ReportWriter,
+) -> int:
+    size = conversation.size_bytes + len(prompt.prompt.encode())
+    bound = exchange.bound(size, ANSWER_TOKENS_MAX)
+    if prompt.capped:
+        bound.micro()
+    ledger = ReportingLedger(bound, reports)
+    answer = await exchange.ask(_agent(), prompt.prompt, conversation, ledger, timeout_s=timeout_s)
+    if not ledger.usage.priced:
+        print_error(f"the price of {exchange.name} is not known: its cost counts as 0")
+    ledger.report_total()
+    if isinstance(answer, Unanswered):
+        print_error(answer.detail)
+        if is_context_exceeded(answer.detail):
+            reports.write_text("context_exceeded", "detail", answer.detail)
+        else:
+            reports.write_failed(answer.detail, retry_after_s=answer.retry_after_s)
+        return FAILED
+    if prompt.conversation is not None:
+        try:
+            write_conversation(prompt.conversation, conversation.after(prompt.prompt, answer))
+        except OSError as error:
+            raise ModelCodonError(f"the conversation cannot be kept: {error}") from error
+    sys.stdout.write(answer.encode(errors="replace").decode() + "\n")
+    sys.stdout.flush()
+    reports.write_text("result", "text", answer)
+    return 0
+
+
+def print_error(problem: str) -> None:
+    """Write a problem to stderr."""
+    sys.stderr.write(problem + "\n")
+
+
+def _agent() -> Agent[Conversation, str]:
+    return Agent(
+        output_type=str,
+        deps_type=Conversation,
+        name="codon",
+        capabilities=[ProcessHistory(_with_history)],
+    )
+
+
+def _with_history(
+    context: RunContext[Conversation], messages: list[ModelMessage]
+) -> list[ModelMessage]:
+    """Put the conversation so far before the prompt of the first request.
+
+    The messages of a request that corrects an answer contain it already.
+    """
+    return [*context.deps.messages(), *messages] if len(messages) == 1 else messages
+
+
+if __name__ == "__main__":
+    # The interpreter would search all objects for garbage at its end.
+    atexit.register(gc.freeze)
+    sys.exit(main())

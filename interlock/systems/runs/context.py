@@ -1,0 +1,163 @@
+"""The context that the codons of one run share: its lease, workspace, plan and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from interlock.git.checkpoint_store import (
+    FOLDER,
+    STORE,
+    Checkpoint,
+    CheckpointStore,
+)
+from interlock.kernel.event import Cause
+from interlock.kernel.store.commands import InitialLease
+from interlock.systems.runs.machines.effects import STEP
+from interlock.systems.runs.machines.translation import branch_of
+from interlock.systems.runs.paths import CodonPaths, RunPaths
+from interlock.systems.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
+from interlock.systems.runs.sentinels.call import ModelAccess
+from interlock.systems.runs.sentinels.host import SentinelHost
+from interlock.systems.runs.sentinels.specification import SentinelSpecification
+from interlock.systems.runs.sequence import NextCodon
+from interlock.workers.config import PREFIX, as_variable
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.engine.work import EffectWork
+from interlock.workers.engine.work_environment import trace_settings
+from interlock.workers.engine.work_sandbox import folder_sandbox
+from interlock.workers.files.private import write_private
+from interlock.workers.processes.clock import clock
+from interlock.workers.processes.sandbox import Sandbox
+
+
+@dataclass(slots=True)
+class RunContext:
+    """One run while its supervisor executes it. `work` holds the run's lease."""
+
+    work: EffectWork
+    dispatch: Dispatch
+    heartbeat: Heartbeat
+    plan: RunPlan
+    workspace: Path
+    paths: RunPaths
+    checkpoint_store: CheckpointStore
+    # The newest checkpoint of this run, at which its branch must still be at the next one.
+    tip: str | None = None
+
+    @property
+    def branch(self) -> str:
+        """The git branch of its checkpoints."""
+        return branch_of(self.paths.id)
+
+    def checkpoint(self, message: str, *, start: str | None = None) -> Checkpoint:
+        """Take a checkpoint of the workspace; the first one follows `start`. Raises GitError."""
+        taken = self.checkpoint_store.take(self.branch, message, parent=self.tip, start=start)
+        self.tip = taken.sha
+        return taken
+
+    def create_codon(self, start: NextCodon, paths: CodonPaths) -> EffectWork:
+        """Create the record of an execution, and return the work that holds its lease.
+
+        Raises HeldError while another codon of the workspace is executed, and FencedError.
+        """
+        initial: dict[str, Any] = {"codon_id": start.runtime_id}
+        if start.loop_context is not None:
+            initial["loop_context"] = start.loop_context.model_dump()
+        lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
+        initial_lease = InitialLease(uuid4().hex[:8], self.dispatch.holder, lease_ms)
+        asked_at = clock()
+
+        def create() -> None:
+            cause = Cause("launch")
+            self.dispatch.lifecycle.create(
+                "codon", paths.id, initial, cause, initial_lease=initial_lease
+            )
+
+        self.work.retried(create)
+        lease = self.work.retried(
+            lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
+        )
+        write_private(paths.lease_key, lease.key)
+        return EffectWork(self.dispatch, self.work.resources, lease, asked_at=asked_at)
+
+    def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
+        """Return sentinels of the plan by their ids."""
+        return [self.plan.sentinel(name) for name in names]
+
+    def sandbox(self) -> Sandbox | None:
+        """Return the sandbox of commands in the workspace. Raises SandboxError.
+
+        They can only read the checkpoints: by its settings that store could name programs for git.
+        """
+        sandbox, folder = folder_sandbox(self.dispatch.settings, self.workspace), self.workspace
+        kept = [folder / FOLDER, folder / FOLDER / STORE]
+        return sandbox and sandbox.with_more(read_only=kept)
+
+    def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
+        """Return a host for the sentinels of a codon; it has loaded none of them yet."""
+        planned = self.planned_sentinels(start.codon.sentinels)
+        return SentinelHost(
+            [SentinelSpecification.of(sentinel) for sentinel in planned],
+            codon=start.runtime_id,
+            folder=self.workspace,
+            environment=environment,
+            sandbox=self.sandbox(),
+            models=self._sentinel_models(planned, start.codon),
+            clock_ms=lambda: int(time.time() * 1_000),
+        )
+
+    def _sentinel_models(
+        self, sentinels: Iterable[PlannedSentinel], codon: PlannedCodon
+    ) -> ModelAccess | None:
+        """Return the access to the models of these sentinels; None where none has a model."""
+        if not any(sentinel.model for sentinel in sentinels):
+            return None
+        # The libraries of models take a second to import, and most runs do not need them.
+        module = import_module("interlock.systems.runs.sentinels.models")
+        settings = self.dispatch.settings
+        models: ModelAccess = module.SentinelModels(
+            base_url=settings.model_base_url,
+            api_key=settings.model_api_key,
+            attempts_max=settings.model_attempts_max,
+            prices=settings.model_prices,
+            capped=self.limits_costs(codon),
+        )
+        return models
+
+    def limits_costs(self, codon: PlannedCodon) -> bool:
+        """Return whether the plan limits the costs of a codon, or those of the whole run."""
+        budgets = (self.plan.budget, codon.budget)
+        return any(budget is not None and budget.cost_micro is not None for budget in budgets)
+
+    def model_settings(self) -> dict[str, str]:
+        """Return, as variables, the settings that the process of a model's codon needs."""
+        settings = self.dispatch.settings
+        found = {
+            "MODEL_BASE_URL": settings.model_base_url,
+            "MODEL_API_KEY": settings.model_api_key,
+            "MODEL_ATTEMPTS_MAX": settings.model_attempts_max,
+            "MODEL_TIMEOUT_S": settings.model_timeout_s,
+            "MODEL_PRICES": settings.model_prices or None,
+        }
+        variables = {
+            f"{PREFIX}{name}": as_variable(value)
+            for name, value in found.items()
+            if value is not None
+        }
+        return {**variables, **trace_settings()}
+
+    def context_may_end(self, start: NextCodon) -> bool:
+        """Return whether the loop of a codon ends when the model's context is full."""
+        loop_context = start.loop_context
+        if loop_context is None:
+            return False
+        loops = {step.id: step for step in self.plan.steps if isinstance(step, PlannedLoop)}
+        return loops[loop_context.loop_id].until.context_exceeded

@@ -1,0 +1,152 @@
+"""Applies the events that were delivered to a workspace, in their order, and answers each.
+
+A repetition applies no event twice, because each is fired with the id of its mail as op-id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.kernel.errors import (
+    CallError,
+    GuardRefusedError,
+    InvalidTransitionError,
+    MetadataValidationError,
+)
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
+from interlock.kernel.store.inboxes import Mail
+from interlock.systems.runs.history import codons_of
+from interlock.systems.runs.machines.events import CodonStarted, RunEvent, RunStarted, run_event
+from interlock.systems.runs.machines.published_names import published_error
+from interlock.systems.runs.machines.translation import wanted
+from interlock.systems.runs.start import find_run, start_run_from_event
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
+
+PAGE = 100  # posted events that are read at one time
+COMPONENT = "events"
+# Errors that the sender of an event could have avoided, whatever the state of the record.
+DEFECTS = (InvalidTransitionError, MetadataValidationError)
+
+
+class UnknownCodonError(CallError):
+    """An event is about a codon that its run does not have. Name one that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventResult:
+    """The result of an event: the record and its new version, or the error and its message.
+
+    `defect` marks an error that the sender could have avoided: the tables allow this event in no
+    state, so it was not refused because the record changed meanwhile.
+    """
+
+    applied: bool
+    record: str = ""
+    version: int = 0
+    error: str = ""
+    why: str = ""
+    defect: bool = False
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as the note of the answer stores it."""
+        if self.applied:
+            return {"record": self.record, "version": self.version}
+        return {"error": self.error, "why": self.why, "defect": self.defect}
+
+
+def apply_events(work: EffectWork) -> None:
+    """Apply the delivered events of a workspace. An event that is refused is answered too."""
+    while True:
+        workspace = work.dispatch.views.record(work.record.id)
+        if workspace.state != "open":
+            return
+        _refuse_second_reader(work, workspace)
+        cursor = str(workspace.data["acknowledged"])
+        mails = work.dispatch.inboxes.after(workspace.id, cursor, PAGE)
+        if not mails:
+            return
+        for mail in mails:
+            work.raise_if_stopped()
+            if work.held.left_s <= 0 or not _read(work, workspace, mail):
+                return
+
+
+def _refuse_second_reader(work: EffectWork, workspace: Record) -> None:
+    """Raise NotYetError, which tries again later, while an older lease of this effect reads."""
+    own_number = _number(work.lease.token)
+    for entry in workspace.entries:
+        is_reader = entry.name == work.lease.name and entry.state == "leased"
+        is_other = entry.suffix != work.lease.suffix
+        if is_reader and is_other and _number(entry.token) < own_number:
+            raise NotYetError("another worker reads the delivered events")
+
+
+def _read(work: EffectWork, workspace: Record, mail: Mail) -> bool:
+    """Apply one event, answer it, and mark it as read; return False where another worker did."""
+    result = apply_event(work.dispatch, workspace, mail)
+    about = {"mail": mail.id, "sender": mail.fields["sender"], "type": mail.fields["event"]["type"]}
+    kind = "event_applied" if result.applied else "event_refused"
+    draft = NoteDraft(kind, {**about, **result.stored()})
+    work.retried(lambda: work.dispatch.lifecycle.note(workspace, draft, op_id=f"answer:{mail.id}"))
+    try:
+        work.fire(Outcome("event_read", {"upto": mail.id}))
+    except GuardRefusedError:
+        return False
+    return True
+
+
+def _number(token: str) -> int:
+    return int(token.partition("-")[0])
+
+
+def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResult:
+    """Apply one event. An error of the event is part of the result, and is not raised.
+
+    Raises StoreError and ConflictError. The call can be repeated: the event still counts once.
+    """
+    sender = str(mail.fields["sender"])
+    try:
+        record = _applied(dispatch, workspace, run_event(mail.fields["event"]), sender, mail.id)
+    except CallError as error_of_event:
+        # An event in the page's names is answered in them.
+        is_theirs = "names" in mail.fields
+        refusal = published_error(error_of_event) if is_theirs else error_of_event
+        error, defect = type(refusal).__name__, isinstance(refusal, DEFECTS)
+        return EventResult(applied=False, error=error, why=str(refusal), defect=defect)
+    return EventResult(applied=True, record=record.id, version=record.version)
+
+
+def _applied(
+    dispatch: Dispatch, workspace: Record, event: RunEvent, sender: str, mail_id: str
+) -> Record:
+    cause = Cause(COMPONENT, f"sent by {sender}")
+    if isinstance(event, RunStarted):
+        return start_run_from_event(dispatch, workspace, event.data, cause, op_id=mail_id)
+    if isinstance(event, CodonStarted):
+        raise UnknownCodonError(
+            f"{event.data.codon_id} is not started: a run's supervisor starts its codons, in the "
+            "order of its plan"
+        )
+    target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
+    op_id = f"event:{mail_id}"
+    if dispatch.lifecycle.op_outcome(target.id, op_id):
+        # It was applied before, but not answered. The record's state may have changed since.
+        return target
+    trigger, payload = wanted(event, target.state)
+    call = Call(cause, op_id, Warrant.component(COMPONENT))
+    fired = dispatch.lifecycle.fire(target, trigger, payload, call)
+    return fired.record or dispatch.views.record(target.id)
+
+
+def _target(dispatch: Dispatch, workspace: Record, run_id: str, codon_id: str) -> Record:
+    run = find_run(dispatch, workspace, run_id)
+    if not codon_id:
+        return run
+    for record in reversed(codons_of(dispatch.views, run.id)):
+        if record.data["codon_id"] == codon_id:
+            return record
+    raise UnknownCodonError(f"there is no codon {codon_id} in run {run.id}")

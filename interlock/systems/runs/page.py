@@ -1,0 +1,357 @@
+"""Runs as people see them: codons, costs, events, and the checkpoints to go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from interlock.kernel.amounts import dollars
+from interlock.kernel.errors import CallError
+from interlock.kernel.record import Record, root_of
+from interlock.systems.runs.checkpoint_diff import SOURCE
+from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
+from interlock.systems.runs.client import Runs
+from interlock.systems.runs.history import numbered_below, run_number
+from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.run_values import (
+    SHA_LENGTH_SHOWN,
+    Row,
+    run_value,
+    sentinels_text,
+    start_text,
+)
+from interlock.systems.runs.start import total_costs
+from interlock.workers.client import Client, of_machine
+from interlock.workers.supervision.page import shown_diff
+from interlock.workers.supervision.record_diffs import look_at_diff
+from interlock.workers.terminal.page import (
+    Button,
+    Cell,
+    CopyableText,
+    Line,
+    MarkedText,
+    NamedCells,
+    PageAct,
+    Part,
+    Query,
+    RecordLink,
+    Section,
+    Sentence,
+    Since,
+    Strip,
+    StripStep,
+    SystemPage,
+    Table,
+    Tone,
+    ViewLink,
+)
+from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.screen import short
+from interlock.workers.text import clock, duration
+
+RUNS_MAX = 20
+CHECKPOINTS_MAX = 100
+GOING_BACK = (
+    "Going back restores the folder and starts a new run, which executes and pays the codons after"
+    " the checkpoint again. Files that differ are kept on a recovery checkpoint first."
+)
+ENDS = {"RunCompleted": "completed", "RunFailed": "failed", "RunCrashed": "crashed"}
+EVENT_TEXTS: Mapping[str, Callable[[Row], str]] = {
+    "RunStarted": lambda data: start_text(data["starting_conditions"]),
+    "CodonStarted": lambda _: "is started",
+    "CostsIncremented": lambda data: f"costs {dollars(data['cost_delta'])} more",
+    "CostsUpdated": lambda data: f"costs {dollars(data['cost'])} so far",
+    "CodonFinalCostSet": lambda data: f"cost {dollars(data['final_cost'])} in the end",
+    "AssistantMessageCountUpdated": lambda data: f"{data['new_count']} messages",
+    "SentinelStatesUpdated": lambda data: f"sentinels: {sentinels_text(data['sentinel_states'])}",
+    "CheckpointCreated": lambda data: (
+        f"checkpoint {data['sha'][:SHA_LENGTH_SHOWN]} ({data['checkpoint_type']})"
+    ),
+    "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_LENGTH_SHOWN]} (initial)",
+}
+TONES: Mapping[str, Tone] = {"failed": "bad", "crashed": "bad", "skipped": "soft"}
+
+
+def view(client: Client, query: Query) -> list[Section]:
+    """Return the newest runs, everything about one `run`, or how two checkpoints `differ`."""
+    if differ := query.get("differ"):
+        return _differences(client, query.get("run", ""), differ)
+    if run := query.get("run"):
+        return _run(client, _run_of(client, run))
+    views, now_ms = client.dispatch.views, client.dispatch.views.now_ms()
+    machines = client.dispatch.machines
+    found = views.records(client.page(machine="run", limit=RUNS_MAX).ids, readable_by=machines)
+    codons = numbered_below(views, found, readable_by=machines)
+    values = [run_value(run, codons[run.id], now_ms) for run in found.values()]
+    columns = ("Run", "State", "Plan", "Codons done", "Began", "Cost", "Folder")
+    empty = "No run has started yet. `interlock run start` starts one."
+    table = Table(columns, [_row(one) for one in values], empty)
+    more = [Sentence(f"These are the newest {RUNS_MAX}.", "soft")] * (len(values) == RUNS_MAX)
+    return [Section("Runs", (table, *more))]
+
+
+def panel(client: Client, record: Record) -> list[Section]:
+    """Return the codons of a run and its costs."""
+    link = Sentence(ViewLink("Its checkpoints, to compare and to go back to", {"run": record.id}))
+    value = run_value(record, Runs(client).codons(record.id), client.dispatch.views.now_ms())
+    return [Section("Run", (link, *_progress(value), *_costs(record)))]
+
+
+def run(value: Row, record: Record) -> list[Part]:
+    """Return the progress of a run, its codons, and its costs."""
+    return [*_progress(value), *_costs(record)]
+
+
+def codons(rows: Sequence[Row]) -> Strip:
+    """Return executions of a run, the oldest first."""
+    return Strip([_step(row) for row in rows])
+
+
+def costs(value: Row) -> Iterator[Table]:
+    """Yield what the last run and all runs cost, and the tokens of each codon of the last one."""
+    rows = [("the last run", dollars(value["run"]), dollars(value["run_spent"]))]
+    if "since" in value:
+        since = f"run {value['since_run']} and newer"
+        rows.append((since, dollars(value["since"]), dollars(value["since_spent"])))
+    rows.append(("all runs", dollars(value["total"]), dollars(value["total_spent"])))
+    if value["run_late"]:
+        rows.append(("the last run, reported too late", "", dollars(value["run_late"])))
+    yield Table(("What", "Codons", "Spent"), rows)
+    kinds = ("input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens")
+    columns = ("Codon", "Cost", "Input", "Output", "Cache written", "Cache read")
+    tokens = [
+        (row["codon"], dollars(row["cost"]), *(f"{row['tokens'][kind]:,}" for kind in kinds))
+        for row in value["codons"]
+    ]
+    yield Table(columns, tokens)
+
+
+def checkpoints(rows: Sequence[Row]) -> Table:
+    """Return the checkpoints of a folder, the oldest first."""
+    found = [
+        (
+            row["sha"][:SHA_LENGTH_SHOWN],
+            row["run"].partition("/")[2],
+            row["codon"],
+            row["type"],
+            row["after"],
+        )
+        for row in rows
+    ]
+    columns = ("Checkpoint", "Run", "Codon", "Type", "Continues after")
+    return Table(columns, found, "No checkpoint was taken yet.")
+
+
+def event(value: Row) -> Line:
+    """Return one event of a run, or of one of its codons."""
+    kind, data = value["event"]["type"], value["event"]["data"]
+    subject = data.get("codon_id") or f"run {data['run_id'].partition('/')[2]}"
+    head = (MarkedText(clock(value["at_ms"]), "soft"), f" {subject:<24} ")
+    if kind == "CodonTransitioned":
+        why = data["metadata"].get("failure_reason", {}).get("message", "")
+        moved = (f"{data['from']} -> ", state_name("codon", data["to"]))
+    elif kind in ENDS:
+        why, moved = data.get("reason", ""), ("", state_name("run", ENDS[kind]))
+    else:
+        return Line((*head, EVENT_TEXTS[kind](data)))
+    return Line((*head, *moved, f": {short(why)}" if why else ""))
+
+
+def validation(value: Row) -> Iterator[Line]:
+    """Yield the findings of a validation, and the repairs."""
+    for repaired in value["repairs"]:
+        yield Line((MarkedText("repaired ", "good"), repaired))
+    tones: tuple[tuple[str, Tone], ...] = (("errors", "bad"), ("warnings", "ask"))
+    for kind, tone in tones:
+        for found in value[kind]:
+            where = f" {found['where']}: {found['message']}"
+            yield Line((MarkedText(found["type"], tone), where))
+    if value["valid"]:
+        yield Line((MarkedText("valid: records, logs, costs and checkpoints agree", "good"),))
+
+
+def exported(value: Row) -> list[Line]:
+    """Return the result of an export."""
+    return [*_warnings(value), Line((f"{value['records']} records are in {value['file']}",))]
+
+
+def imported(value: Row) -> list[Line]:
+    """Return the result of an import."""
+    existing = f", {value['there']} existed already" if value["there"] else ""
+    said = f"{value['written']} records were restored from {value['file']}{existing}"
+    return [*_warnings(value), Line((said,))]
+
+
+def _warnings(value: Row) -> Iterator[Line]:
+    for warning in value["warnings"]:
+        yield Line((MarkedText("warning ", "ask"), warning))
+
+
+def roll_back(client: Client, fields: Query) -> ViewLink:
+    """Restore the folder of a run to a checkpoint, as `interlock run rollback` does."""
+    run = _run_of(client, fields.get("run", ""))
+    if not _is_here(client, run):
+        raise CallError(_elsewhere(run))
+    new = Runs(client).rollback(Path(str(run.data["folder"])), fields.get("to", ""))
+    return ViewLink("", {"run": new.id})
+
+
+def _run_of(client: Client, run: str) -> Record:
+    return of_machine(client.show(run), RUN)
+
+
+def _is_here(client: Client, run: Record) -> bool:
+    return bool(run.data["host"] == client.settings.host)
+
+
+def _elsewhere(run: Record) -> str:
+    folder, host = run.data["folder"], run.data["host"]
+    command = "interlock run rollback --to CHECKPOINT"
+    return f"its folder {folder} is on {host}; to go back, run `{command}` in it there"
+
+
+def _row(value: Row) -> tuple[Cell, ...]:
+    return (
+        ViewLink(value["id"], {"run": value["id"]}),
+        state_name("run", value["state"]),
+        value["plan"],
+        _done(value),
+        Since(value["began_ms"]),
+        f"{dollars(value['cost'])} of {dollars(value['spent'])} paid",
+        f"{value['folder']} on {value['host']}",
+    )
+
+
+def _done(value: Row) -> str:
+    return f"{value['done']} of {'?' if value['total'] is None else value['total']}"
+
+
+def _run(client: Client, run: Record) -> list[Section]:
+    value = run_value(run, Runs(client).codons(run.id), client.dispatch.views.now_ms())
+    total = total_costs(client.dispatch, root_of(run.id))
+    before = NamedCells(
+        {"all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"}
+    )
+    return [
+        Section("Codons", (*_progress(value), *_costs(run), before)),
+        Section("Checkpoints of its folder", list(_checkpoints(client, run))),
+    ]
+
+
+def _progress(value: Row) -> Iterator[Part]:
+    rescued = value["rescued"][:SHA_LENGTH_SHOWN]
+    yield NamedCells(
+        {
+            "run": RecordLink(value["id"]),
+            "state": state_name("run", value["state"]),
+            "plan": f"{value['plan']}: {_done(value)} codons done",
+            "folder": CopyableText(value["folder"]),
+            "computer": value["host"],
+            "started": Since(value["began_ms"]),
+            "took": duration(value["now_ms"] - value["began_ms"]),
+            "began": value["began_as"],
+            "rescued": f"the files before it: interlock run rollback --to {rescued}"
+            if rescued
+            else "",
+            "ended": value["why"],
+        }
+    )
+    executed = codons(value["codons"])
+    yield executed if executed.steps else Sentence("It has executed no codon yet.", "soft")
+
+
+def _step(codon: Row) -> StripStep:
+    count = codon["messages"]
+    messages = f"{count} message{'s' * (count > 1)}" if count else ""
+    cost = f"{duration(codon['took_ms'])}, {dollars(codon['cost'])}"
+    lines = (cost, messages, codon["sentinels"], codon["why"])
+    name = f"{codon['number']}. {codon['codon']}"
+    state = state_name("codon", codon["state"])
+    return StripStep(name, state, lines, codon["id"], TONES.get(codon["state"], ""))
+
+
+def _costs(run: Record) -> Iterator[Part]:
+    """Yield what a run has cost: what counts for its codons, and what was paid beside that."""
+    cost, spent, late = (run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent", "late"))
+    beside = max(spent - cost, 0)
+    yield NamedCells(
+        {
+            "paid": dollars(spent),
+            "counted": f"{dollars(cost)} for its codons",
+            "in vain": f"{dollars(beside)} for skipped codons and sentinels" if beside else "",
+            "late": f"{dollars(late)} were reported too late to be counted" if late else "",
+        }
+    )
+
+
+def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
+    """Yield the checkpoints, the newest first, with what may be done with each here."""
+    is_here = _is_here(client, run)
+    if not is_here:
+        yield Sentence(f"From here you cannot go back: {_elsewhere(run)}.", "soft")
+    runs_now = bool(client.dispatch.views.holds(root_of(run.id)).get(RUN))
+    if is_here and runs_now:
+        yield Sentence("A run is running: stop it before you go back to a checkpoint.", "soft")
+    elif is_here:
+        yield Sentence(GOING_BACK, "soft")
+    found = list_checkpoints(client.dispatch, root_of(run.id))
+    pairs = list(zip(found, [None, *found], strict=False))[::-1][:CHECKPOINTS_MAX]
+    rows = [
+        (
+            CopyableText(one.sha[:SHA_LENGTH_SHOWN]),
+            one.type.replace("_", " "),
+            ViewLink(str(run_number(one.run)), {"run": one.run}),
+            RecordLink(one.record, one.codon) if one.record else "",
+            one.after,
+            _compared(run, before.sha, one.sha, "changes since the one before") if before else "",
+            _restored(run, one) if is_here and not runs_now else "",
+        )
+        for one, before in pairs
+    ]
+    columns = ("Checkpoint", "Type", "Run", "Codon", "Continues after", "Compare", "Restore")
+    yield Table(columns, rows, "No checkpoint was taken yet.")
+
+
+def _compared(run: Record, before: str, after: str, text: str) -> ViewLink:
+    return ViewLink(text, {"run": run.id, "differ": f"{before}..{after}"})
+
+
+def _restored(run: Record, one: RunCheckpoint) -> Button:
+    return Button("rollback", "Go back to it", {"run": run.id, "to": one.sha})
+
+
+def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
+    run, dispatch = _run_of(client, run_id), client.dispatch
+    before, _, after = differ.partition("..")
+    found = shown_diff(dispatch, run.id, look_at_diff(dispatch, run, SOURCE, differ), differ)
+    parts = (Sentence(ViewLink("All checkpoints", {"run": run_id})), found)
+    title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
+    others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)
+    return [Section(title, parts, is_live=False), others]
+
+
+def _others(client: Client, run: Record, before: str, after: str) -> Table:
+    """Return the checkpoints of a run's folder, each to be taken as either end of a comparison."""
+    newest = list_checkpoints(client.dispatch, root_of(run.id))[::-1][:CHECKPOINTS_MAX]
+    rows = [
+        (
+            one.sha[:SHA_LENGTH_SHOWN],
+            one.type.replace("_", " "),
+            one.after,
+            _compared(run, one.sha, after, "changes since this one"),
+            _compared(run, before, one.sha, "changes up to this one"),
+        )
+        for one in newest
+    ]
+    columns = ("Checkpoint", "Type", "Continues after", "As the earlier", "As the later")
+    return Table(columns, rows)
+
+
+PAGE = SystemPage(
+    title="Runs",
+    question="How far are the runs, and what do they cost?",
+    machines=("run", "codon", "workspace"),
+    view=view,
+    panels={"run": panel},
+    acts={"rollback": PageAct("operate", roll_back)},
+)

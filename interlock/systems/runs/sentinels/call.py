@@ -1,0 +1,247 @@
+"""One call of a sentinel: a command or a model gets events, and returns a text.
+
+A call that fails raises an error. Its runner counts failures, and unloads the sentinel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Protocol, TypeAlias
+
+from interlock.kernel.errors import KernelError
+from interlock.systems.runs.sentinels.call_timing import Batch
+from interlock.workers.processes.agent.output import PendingLines
+from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
+from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.supervision.command import CommandError, check_command
+from interlock.workers.supervision.reports import UsageAdded
+from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
+from interlock.workers.text import sentence
+
+OUTPUT_BYTES_MAX = 4 * 1024
+MATERIAL_BYTES_MAX = 256 * 1024
+NOT_A_COMMAND = (126, 127)
+CALL_END_S = 0.2  # from SIGTERM until SIGKILL, for the command of a sentinel
+_READ_S = 2.0
+_CHUNK_BYTES = 64 * 1024
+
+# Called with micro-dollars as soon as they are known to be spent, however the call ends.
+BookCost: TypeAlias = Callable[[int], None]
+
+
+class SentinelCallError(KernelError):
+    """A call failed, and the next may succeed. `output` is the text that it had returned."""
+
+    def __init__(self, problem: str, output: str = "") -> None:
+        super().__init__(problem)
+        self.output = output
+
+
+class FatalSentinelError(SentinelCallError):
+    """No call of this sentinel can succeed. Unload it, and correct its specification."""
+
+
+class SentinelCall(Protocol):
+    """A way to pass events to a sentinel."""
+
+    async def __call__(self, events: Batch, book: BookCost) -> str:
+        """Return the text that the sentinel answers. Raises SentinelCallError.
+
+        A call that is cancelled leaves no process behind.
+        """
+
+
+class ModelAccess(Protocol):
+    """Access to the models that sentinels ask; used and closed in the event loop of one host."""
+
+    def open(self, model: str) -> None:
+        """Open a model before it is asked. Raises FatalSentinelError."""
+
+    async def ask(
+        self, model: str, instructions: str, material: str, *, timeout_s: float, book: BookCost
+    ) -> str:
+        """Return the answer of a model. Raises SentinelCallError."""
+
+    async def close(self) -> None:
+        """Close the models that were opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """A call of a shell command, which reads one JSON object from its standard input.
+
+    The usage that it prints is booked, and the rest of its output is the answer.
+    """
+
+    sentinel: str
+    codon: str
+    command: str
+    folder: Path
+    environment: Mapping[str, str]
+    sandbox: Sandbox | None
+    timeout_s: float
+
+    def check(self) -> None:
+        """Refuse a command that no shell could run. Raises FatalSentinelError."""
+        try:
+            check_command(self.command, self.folder)
+        except CommandError as error:
+            raise FatalSentinelError(error.problem) from error
+
+    async def __call__(self, events: Batch, book: BookCost) -> str:
+        """Run the command once."""
+        output = _Output(book)
+        message = {
+            "sentinel": self.sentinel,
+            "codon": self.codon,
+            "events": [event.stored() for event in events],
+        }
+        line = json.dumps(message, default=str).encode() + b"\n"
+        try:
+            exit_code, errors = await self._run(line, output)
+        except TimeoutError as error:
+            problem = f"the command did not end within {self.timeout_s:g} s"
+            raise SentinelCallError(problem, output.text) from error
+        except OSError as error:
+            problem = f"the command could not be started: {sentence(str(error))}"
+            raise SentinelCallError(problem) from error
+        if exit_code == 0:
+            return output.text
+        last = sentence(errors.strip().rpartition("\n")[2])
+        problem = f"the command ended with exit code {exit_code}" + (f": {last}" if last else "")
+        kind = FatalSentinelError if exit_code in NOT_A_COMMAND else SentinelCallError
+        raise kind(problem, output.text)
+
+    async def _run(self, line: bytes, output: _Output) -> tuple[int, str]:
+        command = ["/usr/bin/env", "bash", "-c", self.command]
+        if self.sandbox is not None:
+            command = self.sandbox.around(command, self.folder)
+        async with process_group(
+            command,
+            reads=True,
+            folder=self.folder,
+            environment=self.environment,
+            grace_s=CALL_END_S,
+        ) as group:
+            stdin, stdout, stderr = _pipes(group)
+            errors = Tail(stderr)
+            feeder = asyncio.create_task(_feed(stdin, line))
+            readers = {asyncio.create_task(output.read(stdout)), asyncio.create_task(errors.read())}
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    exit_code = await group.leader_ended()
+            finally:
+                # The costs that the command printed before its end may still be in the pipe.
+                await group.end()
+                await asyncio.wait(readers, timeout=_READ_S)
+                for task in (feeder, *readers):
+                    task.cancel()
+                output.end()
+        return exit_code, errors.text()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of a model, whose instructions are the plan's prompt and whose message the events."""
+
+    models: ModelAccess
+    model: str
+    instructions: str
+    timeout_s: float
+
+    async def __call__(self, events: Batch, book: BookCost) -> str:
+        """Ask the model once."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                answer = await self.models.ask(
+                    self.model,
+                    self.instructions,
+                    material(events),
+                    timeout_s=self.timeout_s,
+                    book=book,
+                )
+        except TimeoutError as error:
+            problem = f"{self.model} did not answer within {self.timeout_s:g} s"
+            raise SentinelCallError(problem) from error
+        return text_of(answer.encode(errors="replace")[-OUTPUT_BYTES_MAX:])
+
+
+def instructions(prompt: str, *, sentinel: str, codon: str) -> str:
+    """Return a prompt with $sentinel and $codon filled in. Raises FatalSentinelError."""
+    try:
+        return Template(prompt).substitute(sentinel=sentinel, codon=codon)
+    except KeyError as error:
+        problem = f"the prompt names ${error.args[0]}; it can name $sentinel and $codon"
+        raise FatalSentinelError(problem) from error
+    except ValueError as error:
+        problem = f"the prompt cannot be filled in: {error}; write $$ for a dollar"
+        raise FatalSentinelError(problem) from error
+
+
+def material(events: Batch) -> str:
+    """Return events as lines of JSON for a model; of too many events the oldest are left out."""
+    lines: list[str] = []
+    room = MATERIAL_BYTES_MAX
+    for event in reversed(events):
+        line = json.dumps(event.stored(), default=str)
+        room -= len(line) + 1
+        if room < 0:
+            lines.append(f"[{len(events) - len(lines)} older events are left out]")
+            break
+        lines.append(line)
+    return "\n".join(reversed(lines))
+
+
+class _Output:
+    """The standard output of a command: books the reported costs, and keeps the other lines."""
+
+    def __init__(self, book: BookCost) -> None:
+        self._book = book
+        self._lines = PendingLines()
+        self._last_bytes = b""
+
+    @property
+    def text(self) -> str:
+        return text_of(self._last_bytes).strip()
+
+    async def read(self, stream: StreamReader) -> None:
+        while chunk := await stream.read(_CHUNK_BYTES):
+            self._lines.write(chunk)
+            self._take()
+
+    def end(self) -> None:
+        self._lines.end()
+        self._take()
+
+    def _take(self) -> None:
+        parts = []
+        for line in self._lines.take():
+            report = parse_line(line, ReportKinds.AGENT) if b'"usage"' in line else None
+            if isinstance(report, UsageAdded):
+                self._book(report.cost_micro)
+            else:
+                parts.append(line + b"\n")
+        self._last_bytes = b"".join((self._last_bytes, *parts))[-OUTPUT_BYTES_MAX:]
+
+
+def _pipes(group: ProcessGroup) -> tuple[StreamWriter, StreamReader, StreamReader]:
+    leader = group.leader
+    assert leader.stdin is not None, "started with pipes"
+    assert leader.stdout is not None, "started with pipes"
+    assert leader.stderr is not None, "started with pipes"
+    return leader.stdin, leader.stdout, leader.stderr
+
+
+async def _feed(stdin: StreamWriter, line: bytes) -> None:
+    # A command may end without reading its standard input.
+    with suppress(ConnectionError):
+        stdin.write(line)
+        await stdin.drain()
+    stdin.close()

@@ -1,0 +1,240 @@
+"""Starts runs of a workspace, with their number, plan, executions that count and earlier costs.
+
+Two programs cannot start a run at the same time: the store gives a number to one record only, and
+lets one run at a time hold a workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from interlock.kernel.errors import (
+    CallError,
+    HeldError,
+    IdTakenError,
+    InvalidIdError,
+    UnknownRecordError,
+)
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record, record_id, root_of
+from interlock.systems.runs.admission import (
+    refuse_invalid_plan,
+    refuse_invalid_runs,
+    source_of,
+    workspace_record,
+)
+from interlock.systems.runs.history import codons_of, history, numbered_below, stored_execution
+from interlock.systems.runs.machines.codon.names import SELF as CODON
+from interlock.systems.runs.machines.events import RunStartedData
+from interlock.systems.runs.machines.limits import MICRO_MAX
+from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.machines.values import ContinuedStart
+from interlock.systems.runs.paths import workspace_id
+from interlock.systems.runs.sequence import Execution
+from interlock.workers.engine.dispatch import Dispatch
+
+PAGE = 200
+RUNS_POWER_MAX = 27
+# If an event is delivered again, its run is looked for among this many of the newest runs.
+REDELIVERY_RUNS_MAX = 20
+
+
+class RunRefusedError(CallError):
+    """A run cannot start now. The message says why, and what to do."""
+
+
+class UnknownWorkspaceError(CallError):
+    """No run ever started in this folder."""
+
+    def __init__(self, folder: Path) -> None:
+        place = folder.resolve()
+        why = "; `interlock run start` starts one" if place.is_dir() else ": it is no folder"
+        super().__init__(f"no run started in {place} yet{why}")
+        self.folder = folder
+
+
+class WorkspaceBusyError(RunRefusedError):
+    """A run or a codon of the workspace has not ended yet. Wait for its end, or stop it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """The initial data of a run: its stored plan, its start, and the executions that count."""
+
+    plan: Mapping[str, Any]
+    starting: Mapping[str, Any]
+    done: tuple[Execution, ...] = ()
+
+
+def check_folder(workspace: Path) -> None:
+    """Raise RunRefusedError unless a workspace on this computer is a folder that can be written."""
+    if not workspace.is_dir():
+        raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
+    try:
+        with TemporaryFile(dir=workspace):
+            pass
+    except OSError as refusal:
+        problem = f"the workspace {workspace} cannot be written: {refusal.strerror}"
+        raise RunRefusedError(problem) from refusal
+
+
+def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause, *, host: str = "") -> Record:
+    """Return the workspace of a folder on a computer, by default this one.
+
+    Its record is created where it has none.
+    """
+    host = host or dispatch.settings.host
+    name = workspace_id(folder, host)
+    initial = {"folder": str(folder.resolve()), "host": host}
+    dispatch.lifecycle.create("workspace", name, initial, cause)
+    try:
+        return workspace_record(dispatch, name)
+    except UnknownRecordError:
+        raise RunRefusedError(
+            f"the workspace {folder} was closed and its records are deleted; its name stays taken, "
+            "so work in a folder of another name"
+        ) from None
+
+
+def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
+    """Return the number of a workspace's newest run; 0 if it has none.
+
+    It takes a few reads, however many runs there are.
+    """
+    existing = partial(_existing, dispatch, workspace)
+    # The numbers have no gap: find the largest power of two, then the number by bisection.
+    known = existing([2**power for power in range(RUNS_POWER_MAX)])
+    if not known:
+        return 0
+    low, high = max(known), 2 * max(known)
+    while high - low > 1:
+        step = max(1, (high - low) // PAGE)
+        known = existing(range(low + step, high, step))
+        low, high = max(known, default=low), min(high, max(known, default=low) + step)
+    return low
+
+
+def _existing(dispatch: Dispatch, workspace: str, numbers: Iterable[int]) -> list[int]:
+    names = {f"{workspace}/{number}": number for number in numbers}
+    return [names[name] for name in dispatch.views.creation_digests(names)]
+
+
+def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
+    """Return the runs of a workspace, the oldest first."""
+    return numbered_below(dispatch.views, [workspace])[workspace]
+
+
+def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
+    """Create the record of the next run. Raises RunRefusedError while another one runs.
+
+    Raises InvalidStateError where what is recorded of the runs is invalid, InvalidPayloadError
+    where its plan is, StrangeHistoryError where that lacks the codon of an execution that counts.
+    """
+    last = newest_run_number(dispatch, workspace.id)
+    done = [stored_execution(execution) for execution in new.done]
+    refuse_invalid_plan(new.plan, done)
+    refuse_invalid_runs(dispatch, workspace.id, (str(last or ""), source_of(new.starting)))
+    _refuse_while_running(dispatch, workspace)
+    # No run is running, and an ended one costs nothing more: the sum is final.
+    costs_before = total_costs(dispatch, workspace.id)
+    initial = {
+        "plan": dict(new.plan),
+        "folder": workspace.data["folder"],
+        "host": workspace.data["host"],
+        "starting": dict(new.starting),
+        "done": done,
+        "before": costs_before,
+    }
+    name = f"{workspace.id}/{last + 1}"
+    try:
+        fired = dispatch.lifecycle.create("run", name, initial, cause)
+    except (HeldError, IdTakenError):
+        fired = None
+    if fired is None or fired.replayed:
+        problem = f"another run of {workspace.data['folder']} started at this moment"
+        raise WorkspaceBusyError(problem)
+    return dispatch.views.record(name)
+
+
+def total_costs(dispatch: Dispatch, workspace: str) -> dict[str, int]:
+    """Return the cost of all runs of a workspace and the money spent on them, in micro-dollars."""
+    counters = dispatch.views.record(workspace).counters
+    # One record cannot count more than this, but several records together can.
+    sums = {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
+    return {name: min(n, MICRO_MAX) for name, n in sums.items()}
+
+
+def start_run_from_event(
+    dispatch: Dispatch, workspace: Record, data: RunStartedData, cause: Cause, *, op_id: str
+) -> Record:
+    """Start the run that an event asks for, with the plan of the run before it.
+
+    The event with the same op-id starts one run only, however often it is delivered.
+    """
+    last = newest_run_number(dispatch, workspace.id)
+    if not last:
+        raise RunRefusedError(
+            "no run started here yet, so there is no plan: start a run with a plan first"
+        )
+    reason = f"{cause.reason} ({op_id})"
+    if known := run_started_for(dispatch, workspace.id, reason):
+        return known
+    starting = data.starting_conditions
+    done: tuple[Execution, ...] = ()
+    plan = dispatch.views.record(f"{workspace.id}/{last}").data["plan"]
+    if isinstance(starting, ContinuedStart):
+        source = find_run(dispatch, workspace, starting.source.run_id)
+        plan = source.data["plan"]
+        done = executions_up_to(dispatch, source, starting.source.after_codon)
+    new = RunSetup(plan, starting.model_dump(mode="json"), done)
+    return start_run(dispatch, workspace, new, Cause(cause.actor, reason))
+
+
+def run_started_for(dispatch: Dispatch, workspace: str, reason: str) -> Record | None:
+    """Return the run among the newest of a workspace that was started for this reason, if any."""
+    last = newest_run_number(dispatch, workspace)
+    numbers = range(max(1, last - REDELIVERY_RUNS_MAX), last + 1)
+    for event in dispatch.views.events((f"{workspace}/{number}", 1) for number in numbers):
+        if event.cause.reason == reason:
+            return dispatch.views.record(event.record_id)
+    return None
+
+
+def find_run(dispatch: Dispatch, workspace: Record, run_id: str) -> Record:
+    """Return a run of a workspace by its number or its whole id. Raises RunRefusedError."""
+    name = run_id if "/" in run_id else f"{workspace.id}/{run_id}"
+    with suppress(UnknownRecordError, InvalidIdError):
+        run = dispatch.views.record(str(record_id(name)))
+        if run.machine == "run" and root_of(run.id) == workspace.id:
+            return run
+    raise RunRefusedError(f"there is no run {run_id} of {workspace.id}")
+
+
+def executions_up_to(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Execution, ...]:
+    """Return the executions that count for a run up to its last execution of a codon.
+
+    An empty codon id stands for the start of the plan, where no execution counts.
+    """
+    if not codon_id:
+        return ()
+    done, _ = history(run, codons_of(dispatch.views, run.id))
+    found = [index for index, execution in enumerate(done) if execution.runtime_id == codon_id]
+    if not found:
+        raise RunRefusedError(f"run {run.id} has not executed {codon_id}")
+    return tuple(done[: found[-1] + 1])
+
+
+def _refuse_while_running(dispatch: Dispatch, workspace: Record) -> None:
+    if workspace.state != "open":
+        raise RunRefusedError(f"the workspace {workspace.data['folder']} is closed")
+    holds = dispatch.views.holds(workspace.id)
+    if run := holds.get(RUN):
+        raise WorkspaceBusyError(f"run {run} is running there; wait for its end, or stop it")
+    if codon := holds.get(CODON):
+        raise WorkspaceBusyError(f"codon {codon} of an earlier run is still being ended; try again")

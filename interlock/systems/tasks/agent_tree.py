@@ -1,0 +1,45 @@
+"""Which agents an abort reaches, by the records of those that live and of those above them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.reason import AbortReason
+from interlock.kernel.record import Record, root_of
+from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
+from interlock.workers.engine.dispatch import Dispatch
+
+ALIVE = ("starting", "working", "idle")
+
+
+def reached(dispatch: Dispatch, agent: Record, scope: AbortScope) -> Mapping[str, AbortReason]:
+    """Return the agents that end by an abort of this one, each with its reason.
+
+    The agent's policy decides how far the abort goes. The agent and those between may be dead: a
+    command that is no session ends when it has split its task, before the agents of the parts do.
+    """
+    policy = AbortPolicy(
+        tool_to_sibling=agent.data["tool_to_sibling"],
+        sibling_to_session=agent.data["sibling_to_session"],
+    )
+    return aborts(_tree(dispatch, agent), session=agent.id, scope=scope, policy=policy)
+
+
+def _tree(dispatch: Dispatch, origin: Record) -> Tree:
+    """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
+    views, root = dispatch.views, root_of(origin.id)
+    tree: dict[str, str | None] = {}
+    pending = [str(origin.id), *views.ids(dispatch.machines["agent"], root=root, states=ALIVE)]
+    while pending:
+        agent = pending.pop()
+        if agent in tree:
+            continue
+        tree[agent] = None
+        with suppress(UnknownRecordError):
+            parent = views.record(agent).data.get("parent")
+            if parent and root_of(parent) == root:
+                tree[agent] = parent
+                pending.append(parent)
+    return tree

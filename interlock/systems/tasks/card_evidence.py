@@ -1,0 +1,83 @@
+"""The evidence beside the card of a task: what its agent did, said and wrote last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interlock.kernel.record import Record
+from interlock.systems.tasks.left_work import left_work
+from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
+from interlock.systems.tasks.output_source import output_source
+from interlock.systems.tasks.task_diff import SOURCE
+from interlock.workers.client import Client
+from interlock.workers.engine.record_diff import DiffLimits
+from interlock.workers.supervision.page import agent_output, shown_diff
+from interlock.workers.supervision.record_diffs import look_at_diff
+from interlock.workers.terminal.page import (
+    Cell,
+    CopyableText,
+    LivePart,
+    LongText,
+    NamedCells,
+    Part,
+    Section,
+    Sentence,
+)
+from interlock.workers.text import is_said
+
+LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
+
+
+def evidence(client: Client, record: Record) -> Iterator[Section]:
+    """Yield what is known of a task's work: the request, the diff, the summary, the output."""
+    data = record.data
+    is_begun = int(data.get("claimed", 0)) and data.get("agent")
+    output = _output(client, record) if is_begun else None
+    if data.get("text"):
+        yield Section("What was asked", [Sentence(data["text"])], place="first")
+    if data.get("summary") and not (output and is_said(data["summary"], _printed(output))):
+        yield Section("What the agent says it did", [Sentence(data["summary"])])
+    if signals := data.get("signals"):
+        listed = "\n".join(f"{each['type']} {each['value']}" for each in signals)
+        title = "What was verified" if record.state == "pending_approval" else "What is verified"
+        yield Section(title, [Sentence(listed)])
+    if data.get("changes"):
+        touched: dict[str, Cell] = {
+            "repository": CopyableText(data["repo"]),
+            "merges the branch": CopyableText(data["branch"]),
+            "into the branch": CopyableText(data["target"]),
+            "then pushes to": str(data.get("push") or ""),
+        }
+        yield Section("What a merge touches", [NamedCells(touched)])
+        yield _difference(client, record)
+    if left := left_work(client.dispatch, record):
+        rows: dict[str, Cell] = {f"{each.place}": CopyableText(each.command) for each in left}
+        yield Section("Where work is that was not merged", [NamedCells(rows)])
+    if output:
+        yield output
+
+
+def _difference(client: Client, record: Record) -> Section:
+    """Return the difference that a merge would bring, file by file."""
+    data, dispatch = record.data, client.dispatch
+    title = f"What a merge changes: {counts_text(data['changes'])}"
+    found = look_at_diff(dispatch, record, SOURCE, limits=LIMITS)
+    parts: list[Part] = [shown_diff(dispatch, record.id, found)]
+    if found.host != client.settings.host:
+        where = f"The branch is on the computer {found.host}. This command shows all of it there:"
+        parts += [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))]
+    return Section(title, parts, place="wide")
+
+
+def _output(client: Client, record: Record) -> Section:
+    """Return the end of what the agent of the last claim wrote."""
+    output = agent_output(client.dispatch, record.id, output_source(client, record))
+    whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
+    parts: list[Part] = [output, Sentence(whole, "soft")]
+    return Section("The end of the agent's output", parts, place="wide")
+
+
+def _printed(section: Section) -> list[str]:
+    """Return the texts that an agent printed, of the section that shows its output."""
+    lives = (part for part in section.parts if isinstance(part, LivePart))
+    return [part.text for live in lives for part in live.parts if isinstance(part, LongText)]

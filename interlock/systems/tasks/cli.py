@@ -1,0 +1,396 @@
+"""The commands `interlock task ...`. They only call the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from interlock.systems.tasks import page
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.failed import FailedTasks
+from interlock.workers.client import of_machine
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    Tagged,
+    answer,
+    answer_record,
+    api_client,
+    asked_answer,
+    client,
+    echo_output,
+    fail,
+    grouped,
+    guarded,
+)
+from interlock.workers.terminal.page import Page, Part, Sentence
+from interlock.workers.terminal.page_parts import fields, record_answer, replays, submissions
+
+app = typer.Typer()
+
+Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
+Agent = Annotated[
+    str | None,
+    typer.Option(
+        help="The shell command that works on it. Without it and --repo, "
+        "an external agent (one that you run yourself) claims the task."
+    ),
+]
+Owns = Annotated[
+    list[str] | None, typer.Option(help="A file or folder that it may change. Repeatable.")
+]
+After = Annotated[
+    list[str] | None, typer.Option(help="A task that must be merged first. Repeatable.")
+]
+AfterDone = Annotated[
+    list[str] | None,
+    typer.Option(help="A task that must be done first; it need not be merged. Repeatable."),
+]
+StopHooks = Annotated[
+    list[str] | None, typer.Option(help="A command that may refuse a completion. Repeatable.")
+]
+Target = Annotated[
+    str | None, typer.Option(help="The branch to merge into; by default the current one.")
+]
+SubtasksS = Annotated[
+    int | None, typer.Option(help="Seconds that its subtasks may take, if it is split.")
+]
+NeedsApproval = Annotated[bool, typer.Option(help="A person approves it before the merge.")]
+Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
+MaxRetries = Annotated[
+    int, typer.Option(min=0, max=100, help="How often it is tried again after a failure.")
+]
+MaxLost = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=100,
+        help="How many lost agents may be followed by another; 0 repeats nothing. "
+        "By default as many as --max-retries, at most 2.",
+    ),
+]
+Proposal = Annotated[
+    str | None, typer.Option(help="The proposal that you saw. A stale one is refused.")
+]
+# The headings in the help of `submit`, each with its options.
+PANELS = {
+    "What to do": "title text scope",
+    "Who does it": "agent agent_name role session stream",
+    "Where": "repo target push owns backlog name tenant",
+    "In which order": "after after_done priority",
+    "Checks": "verify stop_hook needs_approval",
+    "Limits": "deadline_s subtasks_s max_retries max_lost budget",
+}
+IntoBacklog = Annotated[
+    str | None, typer.Option(help="The backlog; by default named as the repository.")
+]
+NameInBacklog = Annotated[
+    str | None, typer.Option(help="Its name in the backlog; by default made of the title.")
+]
+Scope = Annotated[
+    str, typer.Option(help="How large, which sets its time: small, medium, large, xl.")
+]
+DeadlineS = Annotated[
+    int | None,
+    typer.Option(help="Seconds that one try may take; by default as the scope says."),
+]
+
+
+def tasks(actor: str = "person") -> Tasks:
+    """Return the operations on tasks, for the store that the settings name."""
+    return Tasks(client(actor))
+
+
+@app.command()
+@grouped(PANELS)
+@guarded
+def submit(
+    title: Annotated[str, typer.Option(help="The work to do, in one line.")],
+    repo: Annotated[Path | None, typer.Option(help="The git repository. It needs --agent.")] = None,
+    agent: Agent = None,
+    text: Annotated[str, typer.Option(help="More about the work.")] = "",
+    verify: Annotated[
+        list[str] | None, typer.Option(help="A command that must pass. Repeatable.")
+    ] = None,
+    target: Target = None,
+    push: Push = None,
+    backlog: IntoBacklog = None,
+    name: NameInBacklog = None,
+    role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
+    scope: Scope = "medium",
+    tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
+    owns: Owns = None,
+    after: After = None,
+    after_done: AfterDone = None,
+    deadline_s: DeadlineS = None,
+    subtasks_s: SubtasksS = None,
+    max_retries: MaxRetries = 3,
+    max_lost: MaxLost = None,
+    needs_approval: NeedsApproval = False,
+    stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
+    agent_name: Annotated[
+        str, typer.Option(help="The agent's name. Name, role and command have one trust.")
+    ] = "agent",
+    session: Annotated[bool, typer.Option(help="The agent goes on to the next task.")] = False,
+    stop_hook: StopHooks = None,
+    budget: Annotated[float | None, typer.Option(help="Dollars that one try may cost.")] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    tag: Tagged = None,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Submit a task. An agent's command does it in a worktree; then it is verified and merged."""
+    folder = repo.resolve() if repo else None
+    payload: dict[str, Any] = {
+        "title": title,
+        "text": text,
+        "repo": str(folder) if folder else None,
+        "target": target,
+        "push": push,
+        "agent": agent,
+        "role": role,
+        "scope": scope,
+        "tenant": tenant,
+        "signals": [{"type": "test_passes", "value": command} for command in verify or ()],
+        "owned_files": owns,
+        "depends_on": after,
+        "depends_on_done": after_done,
+        "deadline_s": deadline_s,
+        "subtasks_s": subtasks_s,
+        "max_retries": max_retries,
+        "max_lost": max_lost,
+        "needs_approval": needs_approval,
+        "stream": stream,
+        "agent_name": agent_name,
+        "session": session,
+        "stop_hooks": stop_hook,
+        "tags": tag,
+        "budget_micro": round(budget * 1e6) if budget is not None else None,
+    }
+    fields = {field: value for field, value in payload.items() if value is not None}
+    chosen = backlog or (folder.name if folder else "tasks")
+    opened = tasks(actor)
+    opened.refuse_missing(chosen, [*(after or ()), *(after_done or ())])
+    done = opened.submit(fields, backlog=chosen, name=name, priority=priority)
+    rows = [{"id": done.id, "replayed": done.replayed, "error": None}]
+    answer(rows, as_json=as_json, show=submissions)
+
+
+@app.command(name="fail-stage")
+@guarded
+def fail_stage(
+    backlog: Annotated[str, typer.Argument(help="A backlog.")],
+    plan: Annotated[str | None, typer.Option(help="Only tasks of this plan.")] = None,
+    role: Annotated[str | None, typer.Option(help="Only tasks of this role.")] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Fail the tasks that no agent works on yet, if INTERLOCK_STAGE_FAILURES allowed it."""
+    failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
+    value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
+    answer(value, as_json=as_json, show=record_answer)
+    if not failed:
+        raise typer.Exit(1)
+
+
+def _fire(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
+    opened = client(actor)
+    of_machine(opened.show(record_id), "task")
+    record = opened.fire(record_id, trigger, {"reason": reason}, reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@app.command()
+@guarded
+def unblock(
+    task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Open a blocked task again."""
+    _fire("unblocked", task, reason, actor, as_json=as_json)
+
+
+@app.command()
+@guarded
+def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Cancel a task; its agent is ended with all processes that it started."""
+    opened = client(actor)
+    record = opened.cancel(of_machine(opened.show(task), "task").id, reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@app.command()
+@guarded
+def requeue(
+    task: Id,
+    to: Annotated[
+        str | None, typer.Option(help="The name of the agent that shall have it.", metavar="NAME")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="The command that works on it from now on.")
+    ] = None,
+    not_same: Annotated[
+        bool, typer.Option("--not-same", help="Another agent than the last one gets it.")
+    ] = False,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Take a task from its agent and open it again: for any agent, or for the one you choose.
+
+    Of an open task it changes who may have it. Without --to and --not-same any agent may.
+    """
+    opened = tasks(actor)
+    record = opened.requeue(task, to=to, agent=agent, not_same=not_same, reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@app.command()
+@guarded
+def retry(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Open a failed task again, even if it has no retries left."""
+    _fire("retried", task, reason, actor, as_json=as_json)
+
+
+def _decide(
+    task: str, choice: str, proposal: str | None, reason: str, actor: str, *, as_json: bool
+) -> None:
+    opened = client(actor)
+    of_machine(opened.show(task), "task")
+    given = {"reason": reason} if reason else {}
+    seen, fields = asked_answer(opened, task, choice, given, proposal, as_json=as_json)
+    record = opened.decide(task, choice, fields, proposal=seen)
+    answer_record(record, as_json=as_json, outlook=opened.outlook(record))
+
+
+@app.command()
+@guarded
+def approve(
+    task: Id,
+    proposal: Proposal = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Approve a planned task, or verified work that waits for approval."""
+    _decide(task, "approve", proposal, reason, actor, as_json=as_json)
+
+
+@app.command()
+@guarded
+def reject(
+    task: Id,
+    proposal: Proposal = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Reject a planned task, which ends it, or verified work, which is tried again."""
+    _decide(task, "reject", proposal, reason, actor, as_json=as_json)
+
+
+@app.command(name="list")
+@guarded
+def list_tasks(
+    backlog: Annotated[
+        str | None, typer.Argument(help="A backlog. Without it, the backlogs are listed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tasks of a backlog with their states, and why a task failed or waits."""
+    if backlog is None:
+        answer(tasks().backlogs(), as_json=as_json, show=lambda rows: [page.backlogs(rows)])
+        return
+    opened = tasks()
+    now_ms = opened.dispatch.views.now_ms()
+    rows = opened.of(backlog)
+    answer(rows, as_json=as_json, show=lambda rows: _listed(rows, now_ms), now_ms=now_ms)
+
+
+def _listed(rows: Sequence[Mapping[str, Any]], now_ms: int) -> list[Part]:
+    hint = Sentence("`interlock show TASK` prints what a task asks, and the answers", "soft")
+    return [page.table_of(rows, now_ms), *([hint] if any(row["asks"] for row in rows) else [])]
+
+
+@app.command()
+@guarded
+def logs(
+    task: Id,
+    number: Annotated[
+        int | None, typer.Option(help="The number of the claim. By default the last one.")
+    ] = None,
+) -> None:
+    """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
+    found = (api_client() or tasks()).logs(task, number=number)
+    echo_output(found.output)
+    echo_output(f"{found.errors}{found.note}", err=True)
+
+
+@app.command()
+@guarded
+def tail(task: Id) -> None:
+    """Print what the agents of a task print from now on, until it has ended or asks a person."""
+    for text in (api_client() or tasks()).tail(task):
+        echo_output(text)
+
+
+@app.command()
+@guarded
+def diff(task: Id, as_json: AsJson = False) -> None:
+    """Print what the work on a task changes, from the computer that has its repository."""
+    found = (api_client() or tasks()).diff(task)
+    if as_json:
+        answer(asdict(found), as_json=True, show=fields)
+        return
+    for file in found.files:
+        missing = f"{file.kind} {file.path} ({file.missing})\n" if file.missing else ""
+        echo_output(f"{file.text}{missing}")
+    if found.unnamed:
+        echo_output(f"{found.unnamed} more files are changed\n")
+
+
+def _replayed(rows: Sequence[Mapping[str, Any]]) -> Page:
+    return replays(rows, "Task", "replayed", "there is nothing to replay")
+
+
+@app.command(name="list-failed")
+@guarded
+def list_failed(
+    backlog: Annotated[str | None, typer.Argument(help="Only tasks of this backlog.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List failed tasks that are not tried again: why, how each try failed, how to replay them."""
+    if backlog:
+        tasks().ids_of(backlog)
+    rows = [task.as_data() for task in FailedTasks(client()).find(backlog)]
+    answer(rows, as_json=as_json, show=page.failed_tasks)
+
+
+@app.command()
+@guarded
+def replay(
+    names: Annotated[list[str] | None, typer.Argument(help="Tasks.", metavar="TASK")] = None,
+    backlog: Annotated[
+        str | None, typer.Option("--all", help="All failed tasks of a backlog.", metavar="BACKLOG")
+    ] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Open failed tasks again, each once. Ends with code 1 if none could be opened."""
+    if bool(names) is bool(backlog):
+        fail("give tasks, or --all BACKLOG, not both", as_json=as_json, kind="UsageError")
+    failed_tasks = FailedTasks(client(actor))
+    if backlog:
+        tasks().ids_of(backlog)
+        results = failed_tasks.replay_all(backlog, reason=reason)
+    else:
+        results = failed_tasks.replay(names or (), reason=reason)
+    answer([asdict(result) for result in results], as_json=as_json, show=_replayed)
+    if not any(result.replayed for result in results):
+        raise typer.Exit(1)

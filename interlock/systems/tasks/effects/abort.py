@@ -1,0 +1,50 @@
+"""Propagates an agent's abort to other agents; `kernel.machines.tasks.abort` decides to which."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Event
+from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.systems.tasks.agent_tree import reached
+from interlock.systems.tasks.calls import component_call
+from interlock.systems.tasks.machines.abort import AbortScope
+from interlock.workers.engine.work import EffectWork
+
+COMPONENT = "abort"
+# Triggers that leave the agent's own session at work.
+SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
+
+
+def abort(work: EffectWork) -> None:
+    """End every agent that the abort reaches. A repetition finds them ended."""
+    record = work.dispatch.views.record(work.record.id)
+    scope = _scope(work)
+    if scope is None:
+        return
+    for agent, reason in reached(work.dispatch, record, scope).items():
+        work.raise_if_stopped()
+        _end_agent(work, agent, reason)
+
+
+def _scope(work: EffectWork) -> AbortScope | None:
+    """Return the scope of the event that created this effect, or None if it aborted nothing.
+
+    An earlier abort of the same agent created an effect of its own.
+    """
+    version = int(work.lease.suffix.partition(".")[0])
+    for event in work.dispatch.views.history(work.record.id):
+        if isinstance(event, Event) and event.version == version:
+            if event.trigger in SCOPES:
+                return SCOPES[event.trigger]
+            completed = event.payload.get("why") == TransitionReason.COMPLETED
+            return None if completed else AbortScope.SESSION
+    return None
+
+
+def _end_agent(work: EffectWork, agent: str, reason: AbortReason) -> None:
+    end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
+    # The trigger is refused by an agent that has ended already.
+    with suppress(CallError):
+        work.dispatch.lifecycle.fire(agent, "ended", end, component_call(COMPONENT, "ended", agent))

@@ -1,0 +1,179 @@
+"""Updates what follows a task's state: turns, trust, subtasks, and tasks that wait for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record, parent_of, root_of
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.table import Terminal
+from interlock.systems.tasks.assignment import assign
+from interlock.systems.tasks.calls import component_call, fire_if_taken
+from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION
+from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
+from interlock.systems.tasks.waits import Waits
+from interlock.workers.engine.work import EffectWork
+
+COMPONENT = "follow_up"
+EARLIER_MAX = 3  # claims before the last one whose turns are ended, if they still run
+NAMED_MAX = 10  # subtasks that have not ended well, on the card
+# The states of subtasks that a blocked task's card tells. Subtasks in other states have not ended:
+# a change from one of these to another is no news to a person, and does not change the card.
+IN_WORDS = {"failed": "failed", "cancelled": "was cancelled", "blocked": "is blocked"}
+NOT_ENDED = "has not ended"
+# Failures for changes of files that the task does not own. A refusal by the system is no violation.
+VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
+
+
+def follow_up(work: EffectWork) -> None:
+    """Update all that depends on the task's current state. A repetition finds nothing to do."""
+    record = work.dispatch.views.record(work.record.id)
+    _end_turns(work, record)
+    _rate_identity(work, record)
+    _cancel_children(work, record)
+    if record.state == "blocked":
+        _unblock(work, record)
+        _check_subtasks(work, record)
+    if record.state in ("closed", "cancelled", "failed"):
+        _check_subtasks_of_parent(work, record)
+        views = work.dispatch.views
+        for other_id in views.ids(work.machine, root=root_of(record.id), states=["blocked"]):
+            work.raise_if_stopped()
+            with suppress(CallError):
+                _unblock(work, views.record(other_id))
+    if record.state not in CLAIM_STATES:
+        assign(work.dispatch, root_of(record.id))
+
+
+def _end_turns(work: EffectWork, record: Record) -> None:
+    """End the turns of the task's claims; their supervisors may have done so before."""
+    last = int(record.data["claimed"])
+    for number in range(max(1, last - EARLIER_MAX), last):
+        _fail_turn(work, record, ClaimNames(record.id, number).turn)
+    if last and record.state not in CLAIM_STATES:
+        _end_turn(work, record, ClaimNames(record.id, last).turn)
+
+
+def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
+    failure = record.data.get("failure") or {}
+    if record.state == "closed":
+        trigger, payload = "task_completed", {}
+    else:
+        codes = {name: failure[name] for name in ("why", "abort") if failure.get(name)}
+        reason = failure.get("reason") or f"its task is {record.state}"
+        trigger, payload = "task_failed", {"reason": reason[:2_000], **codes}
+    try:
+        work.dispatch.lifecycle.fire(
+            turn, trigger, payload, component_call(COMPONENT, trigger, turn)
+        )
+    except CallError:
+        # A lost supervisor left the turn in a state that cannot complete: the turn fails.
+        _fail_turn(work, record, turn)
+
+
+def _fail_turn(work: EffectWork, record: Record, turn: str) -> None:
+    payload = {"reason": f"its task is {record.state} without it"}
+    fire_if_taken(work.dispatch, COMPONENT, turn, "task_failed", payload)
+
+
+def _rate_identity(work: EffectWork, record: Record) -> None:
+    """Count the outcome of a claim for the identity that held it, once for each claim."""
+    claim = record.data.get("claim") or {}
+    trigger = _identity_trigger(record)
+    if not trigger or not str(claim.get("identity", "")).startswith(f"{root_of(record.id)}/"):
+        return
+    reason = str((record.data.get("failure") or {}).get("reason", ""))
+    op_id = f"trust:{record.id}:{claim['number']}"
+    call = Call(Cause(COMPONENT), op_id, Warrant.component(COMPONENT))
+    with suppress(CallError):
+        payload = {"task": record.id, "reason": reason}
+        work.dispatch.lifecycle.fire(str(claim["identity"]), trigger, payload, call)
+
+
+def _identity_trigger(record: Record) -> str:
+    """Return the trigger for the identity, or ''. Only verified work earns trust."""
+    if record.state == "closed":
+        earned = record.data.get("checked") and not record.data.get("recovered")
+        return "succeeded" if earned else ""
+    if record.state != "failed":
+        return ""
+    code = (record.data.get("failure") or {}).get("code")
+    return "violated" if code in VIOLATIONS else "failed"
+
+
+def _cancel_children(work: EffectWork, record: Record) -> None:
+    """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
+    listed = record.data.get("cancel_children", ())
+    own = [child for child in listed if parent_of(child) == record.id]
+    found = work.dispatch.views.records(own, readable_by=work.dispatch.machines)
+    for child in found.values():
+        if isinstance(work.machine.stage(child.state), Terminal):
+            continue
+        work.raise_if_stopped()
+        why = f"{record.id} no longer wants it"
+        call = Call(Cause(COMPONENT), f"cancel:{child.id}:{record.entered}")
+        with suppress(CallError):
+            work.dispatch.lifecycle.fire(child.id, "cancelled", {"reason": why}, call)
+
+
+def _unblock(work: EffectWork, record: Record) -> None:
+    """Open a blocked task if its blocker is closed; show a person if it will never be closed."""
+    blocked_on = record.data.get("blocked_on") or {}
+    if blocked_on.get("kind") != "task":
+        return
+    blocker: Record | None = None
+    with suppress(UnknownRecordError):
+        blocker = work.dispatch.views.record(f"{root_of(record.id)}/{blocked_on['on']}")
+    if blocker is not None and blocker.state == "closed":
+        fire_if_taken(work.dispatch, COMPONENT, record.id, "unblocked", {})
+    elif why := Waits(work.dispatch, [record]).why_never_done(record, str(blocked_on["on"])):
+        fire_if_taken(
+            work.dispatch, COMPONENT, record.id, "starved", {"reason": f"it waits for {why}"}
+        )
+
+
+def _check_subtasks_of_parent(work: EffectWork, subtask: Record) -> None:
+    """Check the subtasks of a blocked parent if one did not end well, or the last has ended."""
+    views, parent = work.dispatch.views, subtask.parent
+    if not (parent and subtask.counted):
+        return
+    if subtask.state != "closed" or not views.counted(parent, subtask.counted):
+        _check_subtasks(work, views.record(parent))
+
+
+def _check_subtasks(work: EffectWork, task: Record) -> None:
+    """Let a task that is blocked on its subtasks go on if all are closed, or name the others.
+
+    A subtask may end well after the time limit, or after a person has retried it.
+    """
+    if not (task.state == "blocked" and waits_for_subtasks(task.data)):
+        return
+    views = work.dispatch.views
+    # A task may have been split before: the ids of subtasks are <task>/<split>.<number>.
+    numbered = sorted((_numbers(child), child) for child in views.children(task.id))
+    ids = [child for (split, _), child in numbered if split == numbered[-1][0][0]]
+    if any(entry.kind is Kind.SPAWN for entry in task.entries) or not ids:
+        return  # Not all of them exist yet.
+    subtasks = views.records(ids).values()
+    unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != "closed"]
+    tally = Counter(one.state for one in subtasks)
+    payload = {"tally": tally, "unfinished": unfinished[:NAMED_MAX]}
+    fire_if_taken(work.dispatch, COMPONENT, task.id, "subtasks_checked", payload)
+
+
+def _in_words(subtask: Record) -> str:
+    """Return how a subtask ended. One that failed and is tried again by itself has not ended."""
+    if subtask.state == "failed" and not subtask.data.get("given_up"):
+        return NOT_ENDED
+    return IN_WORDS.get(subtask.state, NOT_ENDED)
+
+
+def _numbers(subtask: str) -> tuple[int, int]:
+    """Return the number of the split that created a subtask, and its own."""
+    split, _, number = subtask.rpartition("/")[2].partition(".")
+    return int(split), int(number)

@@ -1,0 +1,121 @@
+"""The claim of an external agent: its reports do what a supervisor does for other agents.
+
+They move its turn, and confirm that it has stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.event import START, Event, Note
+from interlock.kernel.record import Record, split_key
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import NoteDraft
+from interlock.kernel.store.leases import Lease
+from interlock.systems.tasks.claim_names import ClaimNames, claim_names
+from interlock.systems.tasks.claims import begin_turn
+from interlock.systems.tasks.turn_reports import TO_VERIFICATION, TO_WORK, fire_turn, lead_turn
+from interlock.workers.engine.dispatch import Dispatch
+
+# The way on which the turn is led after a report on the task, whatever state the turn is in.
+WAYS = {"started": TO_WORK, "completed": TO_VERIFICATION}
+# The reports on the task that fail the turn.
+FAILING = ("failed", "blocked", "split", "released")
+STOP_CONFIRMED = "stop_confirmed"
+# The reports on the turn itself, each with its trigger: the end of a compaction is published as
+# `verify_requested`.
+OWN_REPORTS: Mapping[str, str] = {
+    "tool_started": "tool_started",
+    "tool_completed": "tool_completed",
+    "compact_needed": "compact_needed",
+    "compacted": "verify_requested",
+}
+
+
+def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
+    """Confirm that the work on a task that was taken away has ended. False if it was not taken.
+
+    Then others may claim the task at once, and not only when the lease is over. A confirmation that
+    is repeated, after a lost reply, is answered as the first one was.
+    """
+    task, suffix = split_key(key)
+    record = dispatch.views.record(task)
+    mark = {"effect": suffix, "claim": codec.digest(STOP_CONFIRMED, token)}
+    for entry in record.entries:
+        if (entry.suffix, entry.token, entry.state) == (suffix, token, "draining"):
+            # The note comes first: nothing else says afterwards who confirmed.
+            dispatch.lifecycle.note(
+                record, NoteDraft(STOP_CONFIRMED, mark), op_id=f"{token}:stopped"
+            )
+            lease = Lease(key, suffix, token, entry.attempts, entry.name, entry.kind, record, 0)
+            dispatch.settle(lease)
+            return True
+    return any(
+        isinstance(line, Note) and line.kind == STOP_CONFIRMED and line.detail == mark
+        for line in _log_since_claim(dispatch, key)
+    )
+
+
+def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
+    """Create the turn of a claim. The claimer's process runs already.
+
+    A claim whose turn cannot be created, because its id is too long or taken, goes on without one.
+    """
+    names = claim_names(task)
+    with suppress(CallError):
+        begin_turn(dispatch, names)
+        fire_turn(dispatch, names.turn, "agent_spawned", {})
+
+
+def follow(dispatch: Dispatch, key: str, task: Record, trigger: str, reason: str) -> None:
+    """Move the turn after a report on its task. `task` is the task after the report.
+
+    A repeated report moves it too, because the process that made the first one may have crashed
+    between the two. If the task was claimed again meanwhile, the effect `follow_up` ends the turn.
+    """
+    if _is_claimed_again(dispatch, key):
+        return
+    turn = ClaimNames(task.id, int(task.data["claimed"])).turn
+    # A turn that its cleanup has ended meanwhile refuses it.
+    with suppress(CallError):
+        if trigger in WAYS:
+            lead_turn(dispatch, turn, WAYS[trigger])
+        elif trigger in FAILING:
+            failed = {"reason": reason or f"its agent reported {trigger}"}
+            fire_turn(dispatch, turn, "task_failed", failed)
+
+
+def report(
+    dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, Any], op_id: str
+) -> str:
+    """Fire the trigger of a report on the turn itself; return the turn's id.
+
+    With '' for an op-id it is a new report. Raises CallError if the report is unknown, or if the
+    turn refuses it.
+    """
+    if name not in OWN_REPORTS:
+        known = ", ".join(OWN_REPORTS)
+        raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
+    turn = ClaimNames(task.id, int(task.data["claimed"])).turn
+    loaded = dispatch.lifecycle.store.load(turn, op_id)
+    compacting = loaded.record.state == "compacting"
+    if name == "compacted" and not (compacting or loaded.op_outcome):
+        # In any other state the same trigger would begin the verification of the work.
+        raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
+    fire_turn(dispatch, turn, OWN_REPORTS[name], payload, op_id=op_id)
+    return turn
+
+
+def _is_claimed_again(dispatch: Dispatch, key: str) -> bool:
+    lines = _log_since_claim(dispatch, key)
+    return any(isinstance(line, Event) and line.trigger == "claimed" for line in lines)
+
+
+def _log_since_claim(dispatch: Dispatch, key: str) -> Iterator[Event | Note]:
+    """Yield the log of a task after the claim whose effect has this key."""
+    task, suffix = split_key(key)
+    version = suffix.partition(".")[0]
+    return dispatch.views.log(task, after=f"{version}-0" if version.isdecimal() else START)

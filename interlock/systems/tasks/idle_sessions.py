@@ -1,0 +1,88 @@
+"""The idle sessions of this computer: each is given a task before a new process is started.
+
+An idle session keeps its slot. So it is ended where a task waits for a slot that it cannot do.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from interlock.kernel.errors import CallError, FencedError, KernelError
+from interlock.kernel.record import Record, RecordContent, root_of
+from interlock.kernel.table import Data
+from interlock.systems.tasks.agent_slots import Occupant, occupants
+from interlock.systems.tasks.calls import component_call
+from interlock.systems.tasks.claims import may_be_claimed
+from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.workers.engine.dispatch import Dispatch
+
+# A session takes a task only if these fields equal those of its first task.
+SESSION_FIELDS = (
+    "agent",
+    "agent_name",
+    "role",
+    "tenant",
+    "stream",
+    "session",
+    "parent_agent",
+    "abort_policy",
+)
+
+
+def session_fields(data: Data) -> dict[str, Any]:
+    """Return the fields of a task in which all tasks of a session are the same."""
+    return {name: data.get(name) for name in SESSION_FIELDS}
+
+
+def was_ended(dispatch: Dispatch, agent: str) -> bool:
+    """Whether an agent is dead, as far as the store can be asked now."""
+    with suppress(KernelError):
+        return dispatch.views.record(agent).state == "dead"
+    return False
+
+
+class IdleSessions:
+    """The idle sessions of this computer, as they were when they were first asked for."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self.dispatch = dispatch
+
+    def leave(self, task: Record) -> bool:
+        """Leave a task to an idle session, which looks for one every second; whether there is one.
+
+        Each session is left one task.
+        """
+        alike = session_fields(task.data)
+        for occupant, agent in self._idle:
+            same = root_of(agent.id) == root_of(task.id) and dict(occupant.takes) == alike
+            if same and may_be_claimed(self.dispatch, task, agent=agent.id):
+                self._idle.remove((occupant, agent))
+                return True
+        return False
+
+    def end_one(self) -> None:
+        """End the session that has been idle for longest, unless a slot is about to be free."""
+        if not self._idle or any(agent.state == "dead" for _, agent in self._agents):
+            return
+        _, agent = min(self._idle, key=lambda each: each[1].since_ms)
+        reason = {"reason": "another task waited for its slot"}
+        call = component_call(ASSIGNMENT.name, "recycled", agent.id)
+        # It may have got a task, or have ended, meanwhile.
+        with suppress(CallError, FencedError):
+            self.dispatch.lifecycle.fire(agent.id, "recycled", reason, call)
+
+    @cached_property
+    def _agents(self) -> list[tuple[Occupant, RecordContent]]:
+        found = occupants(self.dispatch.settings)
+        agents = self.dispatch.views.contents(
+            [occupant.agent for occupant in found], readable_by=self.dispatch.machines
+        )
+        return [
+            (occupant, agents[occupant.agent]) for occupant in found if occupant.agent in agents
+        ]
+
+    @cached_property
+    def _idle(self) -> list[tuple[Occupant, RecordContent]]:
+        return [each for each in self._agents if each[1].state == "idle"]

@@ -1,0 +1,23 @@
+"""Kills the processes that a dead agent of a task left running on this computer."""
+
+from __future__ import annotations
+
+from interlock.kernel.errors import UnknownRecordError
+from interlock.systems.tasks.work_folders import work_folder_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.supervision.launch import process_label
+from interlock.workers.supervision.leftovers import kill_leftovers
+
+
+def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
+    """Kill the processes of an agent, if its record is dead. Raises LeftoversError if one stays.
+
+    Call it only after the grace period of the agent's supervisor.
+    """
+    try:
+        dead = dispatch.views.record(agent).state == "dead"
+    except UnknownRecordError:
+        return
+    kill_leftovers(
+        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, owner=agent
+    )

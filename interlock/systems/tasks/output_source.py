@@ -1,0 +1,41 @@
+"""Says where the output of a task's agent is, and on which computer it worked."""
+
+from __future__ import annotations
+
+from interlock.kernel.record import Record
+from interlock.kernel.store.outputs import OutputSource
+from interlock.systems.tasks.claim_names import agent_of
+from interlock.systems.tasks.work_folders import work_folder_below_home
+from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.printed_output import NoOutputError
+
+
+def output_source(client: Client, record: Record, number: int | None = None) -> OutputSource | None:
+    """Return where the output is of the agent that has or had a claim of a task.
+
+    `number` is that of the claim, by default of the last one. None if there is no such output: no
+    agent of Interlock has claimed the task, or it has not started. Raises NoOutputError if there
+    was no such claim, or if the record is no task.
+    """
+    if record.machine != "task":
+        raise NoOutputError(f"{record.id} is a {record.machine}, not a task")
+    last = int(record.data.get("claimed", 0))
+    chosen = last if number is None else number
+    if number is not None and not 0 < number <= last:
+        raise NoOutputError(f"{record.id} has no claim {number}; it was claimed {last} times")
+    if not chosen or not record.data.get("agent"):
+        return None
+    host = host_of_claim(client.dispatch, record, chosen)
+    folder = work_folder_below_home(agent_of(record, chosen)).as_posix()
+    return OutputSource(host, folder, chosen) if host else None
+
+
+def host_of_claim(dispatch: Dispatch, record: Record, number: int) -> str:
+    """Return the computer on which the agent of a claim worked, or '' if that is not known."""
+    agent = agent_of(record, number)
+    found = dispatch.views.records([agent], readable_by=dispatch.machines).get(agent)
+    host = found.data.get("host") if found else None
+    if not host and number == record.data.get("claimed"):
+        host = record.data.get("host")
+    return str(host or "")

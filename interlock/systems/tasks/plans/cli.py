@@ -1,0 +1,147 @@
+"""The commands `interlock plan ...`, each of which calls the client and prints its answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from interlock.systems.tasks.plans import page
+from interlock.systems.tasks.plans.client import PlanDecisions, Plans, PlanStatus
+from interlock.systems.tasks.plans.file import read_plan
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    client,
+    confirm,
+    fail,
+    guarded,
+)
+
+app = typer.Typer()
+
+File = Annotated[Path, typer.Argument(help="A plan file, as docs/plans.md describes it.")]
+Repo = Annotated[Path | None, typer.Option(help="The repository, instead of the one in the file.")]
+Into = Annotated[
+    str | None, typer.Option("--backlog", help="The backlog, instead of the one in the file.")
+]
+Backlog = Annotated[str, typer.Argument(help="A backlog.")]
+Name = Annotated[str, typer.Argument(help="A plan's name.", metavar="PLAN")]
+Tasks = Annotated[
+    list[str] | None, typer.Argument(help="Only these tasks, by name.", metavar="[TASK]...")
+]
+Seen = Annotated[str | None, typer.Option(help="The fingerprint that `plan show` printed.")]
+UNDECIDED = ("unseen", "refused")
+
+
+@app.command()
+@guarded
+def check(file: File, repo: Repo = None, backlog: Into = None, as_json: AsJson = False) -> None:
+    """Check a plan, its repositories and its dependencies; write nothing."""
+    plan, plans = read_plan(file, repo=repo, backlog=backlog), Plans(client())
+    new = list(plans.check(plan))
+    value = {"plan": plan.name, "backlog": plan.backlog, "tasks": len(plan.tasks), "new": new}
+    value |= {"starved": plans.starved(plan)}
+    answer(value, as_json=as_json, show=page.checked)
+
+
+@app.command()
+@guarded
+def submit(
+    file: File,
+    repo: Repo = None,
+    backlog: Into = None,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Submit a plan; its tasks wait for your approval. Submitting it again changes nothing."""
+    plan = read_plan(file, repo=repo, backlog=backlog)
+    plans = Plans(client(actor))
+    done = plans.submit(plan)
+    rows = [{"id": task.id, "replayed": task.replayed} for task in done.tasks]
+    value: dict[str, Any] = {"plan": plan.name, "backlog": plan.backlog, "tasks": rows}
+    value |= {"others": done.others}
+    value |= {"starved": plans.starved(plan)}
+    answer(value, as_json=as_json, show=page.submitted)
+
+
+@app.command()
+@guarded
+def show(backlog: Backlog, plan: Name, as_json: AsJson = False) -> None:
+    """Show the tasks of a plan with their states, each after those that it waits for."""
+    status = Plans(client()).show(backlog, plan)
+    answer(asdict(status), as_json=as_json, show=page.plan)
+
+
+@app.command(name="list")
+@guarded
+def list_plans(backlog: Backlog, as_json: AsJson = False) -> None:
+    """List the plans of a backlog, with the states of their tasks."""
+    answer(Plans(client()).of(backlog), as_json=as_json, show=page.plans)
+
+
+@app.command()
+@guarded
+def approve(
+    backlog: Backlog,
+    plan: Name,
+    tasks: Tasks = None,
+    seen: Seen = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Approve a plan, or some of its tasks: agents may work on them now."""
+    plans = Plans(client(actor))
+    proposals = _seen_proposals(plans.show(backlog, plan), seen, "approve", as_json=as_json)
+    _answer(plans.approve(backlog, plan, tasks, seen=proposals), as_json=as_json)
+
+
+@app.command()
+@guarded
+def reject(
+    backlog: Backlog,
+    plan: Name,
+    tasks: Tasks = None,
+    reason: Reason = "",
+    seen: Seen = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Reject a plan, or some of its tasks, and name the tasks that can then never be done."""
+    plans = Plans(client(actor))
+    proposals = _seen_proposals(plans.show(backlog, plan), seen, "reject", as_json=as_json)
+    _answer(plans.reject(backlog, plan, tasks, seen=proposals, reason=reason), as_json=as_json)
+
+
+def _seen_proposals(
+    plan: PlanStatus, seen: str | None, choice: str, *, as_json: bool
+) -> Mapping[str, str]:
+    """Return the proposals that the person saw: by fingerprint, or shown at the terminal now."""
+    if seen is not None:
+        if seen != plan.seen:
+            sentence = (
+                f"the plan {plan.name!r} has other tasks than when you saw it: look again with"
+                f" `interlock plan show {plan.backlog} {plan.name}`"
+            )
+            fail(sentence, as_json=as_json, kind="StaleDecisionError")
+    elif as_json or not sys.stdin.isatty():
+        sentence = f"give the fingerprint of the plan that you saw: it is now --seen {plan.seen}"
+        fail(sentence, as_json=as_json, kind="UsageError")
+    elif plan.proposals:
+        answer(asdict(plan), as_json=False, show=page.plan)
+        confirm(choice)
+    return plan.proposals
+
+
+def _answer(done: PlanDecisions, *, as_json: bool) -> None:
+    """Print the decision on each task. Ends with code 1 if one could not be decided."""
+    value: dict[str, Any] = asdict(done)
+    answer(value, as_json=as_json, show=page.decided)
+    if any(decision.answer in UNDECIDED for decision in done.tasks):
+        raise typer.Exit(1)

@@ -1,0 +1,386 @@
+"""Supervises one agent: renews its leases, obeys orders, passes on its reports and its outcome.
+
+The fork server starts it with the file of its launch spec as sys.argv[1]; it outlives the worker.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from pathlib import Path
+
+from interlock.git.errors import GitError
+from interlock.kernel.errors import KernelError
+from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
+from interlock.kernel.store.commands import NoteDraft
+from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
+from interlock.systems.tasks.agent_sandbox import TASK_FILE, agent_sandbox
+from interlock.systems.tasks.assignment import next_task
+from interlock.systems.tasks.current_task import CurrentTask, failure_outcome, report_outcome
+from interlock.systems.tasks.idle_sessions import was_ended
+from interlock.systems.tasks.launch_spec import TaskLaunchSpec
+from interlock.systems.tasks.machines.breaker import Trip, TripCause
+from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
+from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
+from interlock.workers.config import PREFIX
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import EffectWork, Outcome
+from interlock.workers.engine.work_environment import environment_of_work
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
+from interlock.workers.processes.clock import clock
+from interlock.workers.redaction import Redaction
+from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
+from interlock.workers.supervision.redaction import secrets_of
+from interlock.workers.supervision.reports import (
+    AbortRaised,
+    AgentBlocked,
+    AgentFailed,
+    CancelRequested,
+    SplitRequested,
+)
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
+from interlock.workers.supervision.supervisor import Supervisor, supervise
+
+ALIVE_AFTER_S = 1.0  # an agent that prints and reports nothing counts as working after that
+NEXT_TASK_S = 1.0  # between two looks for the next task of a session
+FILE_CHECK_S = 5.0  # between two looks at which files an agent has changed
+PROGRESS_NOTE_S = 5.0  # between two notes that an agent makes progress
+AGENT_END_S = 10.0  # from SIGTERM until SIGKILL, for the processes of an agent
+REFUSALS_MAX = 3  # by stop hooks, of one task of a session
+FAILURES_MAX = 3  # tasks of a session in a row
+
+
+class TaskSupervisor(Supervisor):
+    """Supervises one agent and its current task. A session has no task while it is idle."""
+
+    def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
+        super().__init__(spec, dispatch, "agent", SUPERVISION)
+        self.spec = spec
+        self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
+        self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)
+        claim = spec.claim
+        task = self.adopt("task", AGENT, claim.task_key, claim.task_token)
+        self.agent = self.adopt("agent", SUPERVISION, spec.key, spec.token)
+        self.task: CurrentTask | None = CurrentTask(task, claim, self.agent.record)
+        self.first_task = self.task
+        self.alive, self.started_at = False, 0.0
+        self.trip: Trip | None = None
+        self.stopped_because = ""
+        self.refusals = self.failures_in_row = 0
+        self.progress_noted_at = self.progressed_at = self.checked_at = 0.0
+        # A thread for slow jobs: the loop must not be late to extend the agent's kill deadline.
+        self.background = ThreadPoolExecutor(1, "background")
+        self.finishing: Future[Outcome] | None = None
+        self.claiming: Future[CurrentTask | None] | None = None
+
+    def run(self) -> None:
+        """Run the agent to its end, and fire the outcomes of its task and of the agent."""
+        for work in self._leases():
+            self.heartbeat.hold(work.held)
+        try:
+            process = LeasedProcess(
+                self._command(), self._leases, work_folder=Path(self.spec.work_folder)
+            )
+            self.first_task.begin_if_once()
+            agent = process.start()
+        except (GitError, SpawnError, OSError, KernelError) as refusal:
+            self._report_spawn_failure(str(refusal))
+            return
+        with agent:
+            self.started_at = time.monotonic()
+            self.first_task.report_spawned()
+            ended = process.follow(agent, read=self._read_reports, act=self._act)
+        if ended.reason_by_us != FOLDER_DELETED:
+            self._report_end(ended)
+
+    def _leases(self) -> list[EffectWork]:
+        """Return the work whose leases the agent's process needs."""
+        if self.task is None or self.task.reported:
+            return [self.agent]
+        return [self.agent, self.task.work]
+
+    def _command(self) -> Command:
+        spec, task = self.spec, self.first_task
+        work_folder = Path(spec.work_folder)
+        (work_folder / TASK_FILE).write_text(task.prompt, "utf-8")
+        variables = {}
+        if not spec.session:
+            variables = {**task.variables, "TASK_FILE": str(work_folder / TASK_FILE)}
+        prefixed = {f"{PREFIX}{name}": value for name, value in variables.items()}
+        return Command(
+            arguments=("bash", "-c", spec.command),
+            # A session outlives the worktree of its first task, so it starts in its work folder.
+            folder=work_folder if spec.session else Path(spec.claim.worktree),
+            environment=environment_of_work(prefixed),
+            logs=LogFiles(
+                work_folder / "output.log",
+                work_folder / "errors.log",
+                self.dispatch.settings.agent_log_bytes_max,
+            ),
+            process_label=self.spec.process_label,
+            sandbox=agent_sandbox(task, work_folder, is_session=spec.session),
+            prompt=task.line if spec.session else task.prompt,
+            more_follows=spec.session,
+            reads_output=spec.stream != "plain",
+        )
+
+    def _act(self, process: AgentProcess) -> None:
+        """Do what is due: report that the agent works, end it, or give a session its next task.
+
+        An agent that prints and reports nothing works once it has run for ALIVE_AFTER_S.
+        """
+        now = time.monotonic()
+        if now > self.started_at + ALIVE_AFTER_S and not self._has_failed():
+            self._confirm_alive(process)
+        self._note_progress(process.progress, now)
+        self._check_files(now)
+        if reason := self._why_end():
+            process.end(reason, grace_s=AGENT_END_S)
+        elif self.spec.session:
+            self._advance_session(process, now)
+
+    def _read_reports(self, process: AgentProcess) -> None:
+        """Apply the reports that the agent has sent since the last call.
+
+        The agent works once it has printed something, or reported anything but a failure.
+        """
+        # Read first: a report that counts as progress here is then among those taken below.
+        progressed = process.progress > process.began
+        by_line = [self.report_stream.feed(line) for line in process.reports()]
+        if self.spec.stream != "plain":
+            by_line += [self.output_stream.feed(line) for line in process.output_lines()]
+        every = [report for reports in by_line for report in reports]
+        printed = progressed and not (every or self._has_failed())
+        if printed or not all(isinstance(report, AgentFailed) for report in every):
+            self._confirm_alive(process)
+        if self.task is None:
+            return
+        for reports in by_line:
+            self.task.reports.apply(reports)
+        self._fulfil_requests(process, self.task)
+
+    def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:
+        """Fire the agent's requests. A session gets the reason of a refusal, and continues."""
+        requests, task.reports.requests = task.reports.requests, []
+        for request in requests:
+            match request:
+                case AbortRaised(scope=scope, reason=reason):
+                    trigger = "tool_aborted" if scope == "tool" else "siblings_aborted"
+                    with suppress(KernelError):
+                        fields = {"reason": reason[:REASON_LENGTH_MAX]}
+                        self.agent.fire(Outcome(trigger, fields))
+                case CancelRequested() if refusal := task.cancel_child(request):
+                    self._send_refusal(process, refusal)
+        match task.reports.end_report:
+            case (AgentBlocked() | SplitRequested()) as end_report if not task.reported:
+                if refusal := task.report_end(end_report):
+                    # Only a session can read that it was refused, and go on with its task.
+                    failed = None if self.spec.session else task.refused(end_report, refusal)
+                    task.reports.end_report = failed
+                    self._send_refusal(process, refusal)
+
+    def _send_refusal(self, process: AgentProcess, refusal: str) -> None:
+        """Send a refusal to a session; a plain command reads nothing after its prompt."""
+        if self.spec.session:
+            line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
+            process.send(line, last=False)
+
+    def _why_end(self) -> str:
+        """Return why the process must be ended now, or ''."""
+        task = self.task
+        if self.trip is None and task is not None:
+            self.trip = task.trip()
+        if self.trip is not None:
+            return self.trip.abort
+        taken_away = task is not None and not task.reported and task.work.stopped.is_set()
+        if self.agent.stopped.is_set() or taken_away:
+            return self._why_stopped()
+        over = task is not None and (
+            task.reported or isinstance(task.reports.end_report, AgentFailed)
+        )
+        return WORK_OVER if over and not self.spec.session else ""
+
+    def _why_stopped(self) -> str:
+        task_id = self.task.record_id if self.task else None
+        abort, self.stopped_because = why_stopped(self.dispatch, self.agent.record.id, task_id)
+        return abort
+
+    def _confirm_alive(self, process: AgentProcess) -> None:
+        """Record that the agent works and its first task has started, unless that is recorded."""
+        if self.alive:
+            return
+        self.alive = True
+        where = {"pid": process.pid, "containment": process.containment}
+        host = self.dispatch.settings.host
+        with suppress(KernelError):
+            self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
+        if not self.first_task.reported:
+            self.first_task.report_started()
+
+    def _has_failed(self) -> bool:
+        """Return whether the agent has reported that it failed at its first task."""
+        return isinstance(self.first_task.reports.end_report, AgentFailed)
+
+    def _note_progress(self, progressed_at: float, now: float) -> None:
+        due = now >= self.progress_noted_at + PROGRESS_NOTE_S
+        if not self.alive or progressed_at <= self.progressed_at or not due:
+            return
+        self.progressed_at, self.progress_noted_at = progressed_at, now
+        limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
+        draft = NoteDraft("output_seen", {}, timers=(("progress", limit_ms, 0),))
+        with suppress(KernelError):
+            self.dispatch.lifecycle.note(self.agent.record, draft, warrant=self.agent.warrant)
+
+    def _check_files(self, now: float) -> None:
+        task = self.task
+        busy = self.finishing is not None or self.claiming is not None
+        if task is None or task.reported or busy or now < self.checked_at + FILE_CHECK_S:
+            return
+        if task.file_check_is_due():
+            self.checked_at = now
+            self.background.submit(task.check_files)
+
+    def _advance_session(self, process: AgentProcess, now: float) -> None:
+        task = self.task
+        if task is None:
+            self._take_next_task(process, now)
+        elif task.reported:
+            self._drop_task()
+        elif isinstance(task.reports.end_report, AgentFailed):
+            task.report(failure_outcome(task.reports.end_report))
+            self.failures_in_row += 1
+            self._drop_task()
+        elif self.finishing is not None:
+            if self.finishing.done():
+                self._finish_task(process, task, self.finishing.result())
+        elif task.reports.summary is not None:
+            # A stop hook runs in the span of this thread.
+            self.finishing = self.background.submit(copy_context().run, task.finish, "")
+
+    def _finish_task(self, process: AgentProcess, task: CurrentTask, outcome: Outcome) -> None:
+        """Report the outcome of a task, unless a stop hook sends the session back to it."""
+        self.finishing = None
+        refused = outcome.payload.get("why") == TransitionReason.STOP_HOOK_BLOCKED
+        self.refusals += refused
+        if refused and self.refusals < REFUSALS_MAX:
+            task.reports.summary = None
+            self._send_refusal(process, str(outcome.payload["reason"]))
+            return
+        task.report(outcome)
+        self.failures_in_row = 0 if outcome.trigger == "completed" else self.failures_in_row + 1
+        self._drop_task()
+
+    def _drop_task(self) -> None:
+        """Make the session idle, or trip the circuit breaker after too many failures in a row."""
+        assert self.task is not None, "a task ended"
+        self.task.reports.count_usage()
+        self.heartbeat.drop(self.task.work.held)
+        self.task, self.refusals = None, 0
+        if self.failures_in_row >= FAILURES_MAX:
+            reason, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
+            self.trip = Trip(TripCause.FAILURES, reason, abort, TransitionReason.ABORTED)
+            return
+        with suppress(KernelError):
+            self.agent.fire(Outcome("task_finished"))
+
+    def _take_next_task(self, process: AgentProcess, now: float) -> None:
+        if self.claiming is None:
+            if now >= self.checked_at + NEXT_TASK_S:
+                self.checked_at = now
+                self.claiming = self.background.submit(self._claim_next_task)
+            return
+        if not self.claiming.done():
+            return
+        task, self.claiming = self.claiming.result(), None
+        if task is None:
+            return
+        self.heartbeat.hold(task.work.held)
+        with suppress(KernelError):
+            self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+        if was_ended(self.dispatch, self.agent.record.id):
+            # The session was ended meanwhile. Its claim lapses, and another agent gets the task.
+            self.heartbeat.drop(task.work.held)
+            return
+        self.task = task
+        task.report_spawned()
+        try:
+            task.begin_if_once()
+        except KernelError as refusal:
+            reason = f"its start could not be reported: {refusal}"[:REASON_LENGTH_MAX]
+            task.report(Outcome("failed", {"reason": reason, "code": "spawn_error"}))
+            return
+        if process.send(task.line, last=False):
+            task.report_started()
+
+    def _claim_next_task(self) -> CurrentTask | None:
+        """Claim the next task for this session and make its worktree. None if there is none."""
+        asked_at = clock()
+        # If the store is away, the next poll tries again; a claim made meanwhile lapses.
+        with suppress(KernelError):
+            if found := next_task(self.dispatch, self.agent.record, self.first_task.data):
+                lease, claim = found
+                work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
+                return CurrentTask(work, claim, self.agent.record)
+        return None
+
+    def _report_spawn_failure(self, reason: str) -> None:
+        payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.FAILED}
+        self.first_task.report(Outcome("failed", payload))
+        report_outcome(self.agent, Outcome("spawn_failed", payload), fallback="ended")
+
+    def _report_end(self, ended: Exit) -> None:
+        over = ended.reason_by_us == WORK_OVER
+        by_us = None if over else abort_by_us(ended.reason_by_us)
+        abort = None if over else abort_reason(ended.code, killed_by_us=by_us)
+        self.background.shutdown(wait=True)
+        # A task that was claimed for the session and not yet given to it is not reported as failed:
+        # nobody renews its lease, so it is soon offered to the next agent.
+        end_report = self.task.reports.end_report if self.task else None
+        of_task: Outcome | None = None
+        if self.task is not None:
+            self.task.reports.count_usage()
+            if not self.task.reported:
+                of_task = self._task_outcome(self.task, ended, abort)
+                self.task.report(of_task)
+        if isinstance(end_report, AgentFailed):
+            abort = abort or failure_outcome(end_report).payload["abort"]
+        outcome = agent_outcome(
+            ended,
+            abort,
+            end_report,
+            task=of_task,
+            trip=self.trip,
+            stopped_because=self.stopped_because,
+            redaction=Redaction(secrets_of(self.dispatch.settings)),
+            alive=self.alive,
+        )
+        report_outcome(self.agent, outcome, fallback="ended")
+
+    def _task_outcome(self, task: CurrentTask, ended: Exit, abort: AbortReason | None) -> Outcome:
+        end_report = task.reports.end_report
+        if isinstance(end_report, AgentFailed):
+            return failure_outcome(end_report)
+        if abort is not None:
+            return task.failure(ended, abort, self.trip)
+        if self.finishing is not None:
+            return self.finishing.result()
+        if refused := task.reports.refused_end:
+            return failure_outcome(AgentFailed(f"a report of its agent is refused: {refused}"))
+        if self.spec.session and task.reports.summary is None:
+            return Outcome("failed", {"reason": "its agent ended without a report on the task"})
+        if not self.alive:
+            # A command that printed nothing and succeeded within its first second has worked.
+            self.alive = True
+            with suppress(KernelError):
+                self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
+            task.report_started()
+        return task.finish(ended.output)
+
+
+def main() -> None:
+    """Take over the leases of a launch spec and supervise its agent in a process of its own."""
+    supervise(TaskLaunchSpec, TaskSupervisor)

@@ -1,0 +1,35 @@
+"""Starts agents for open tasks whose repositories are on this computer, while it has free slots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from interlock.kernel.record import PARTITIONS, root_of
+from interlock.kernel.store.views import StateKey
+from interlock.systems.tasks.assignment import assign
+from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, act_on_each
+
+
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with an open task."""
+    places = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
+    return [place.partition for place in dispatch.views.count_in_states(places)]
+
+
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+    """Start agents for the backlogs of one partition."""
+    # All open tasks are read, so that a backlog with many of them does not hide the others.
+    open_tasks = dispatch.views.list_in_state_since(StateKey("task", "open", partition))
+    roots = dict.fromkeys(root_of(task.id) for task in open_tasks)
+    acts = {root: partial(_assign, dispatch, root) for root in roots}
+    return act_on_each(acts)
+
+
+def _assign(dispatch: Dispatch, root: str) -> str:
+    return "started" if assign(dispatch, root) else "busy"
+
+
+SWEEP = Sweep("assignments", due, run, queue=ASSIGNMENT.name)

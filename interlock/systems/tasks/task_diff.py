@@ -1,0 +1,58 @@
+"""What the work on a task changes: of its current claim, or of what was merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.git.branch import mark_ref, marks_among
+from interlock.git.diff import Diff, diff, merge_of
+from interlock.git.errors import GitError
+from interlock.git.refs import HEADS, read_refs
+from interlock.git.replay import base_of_work
+from interlock.git.repository import Repository
+from interlock.kernel.record import Record
+from interlock.systems.tasks.claim_names import ClaimNames
+from interlock.systems.tasks.output_source import host_of_claim
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
+
+
+def task_diff(record: Record, between: str, limits: DiffLimits) -> Diff:
+    """Return the changes of a task, as they are now. Raises NoDiffError."""
+    if between:
+        raise NoDiffError("a task has one difference only, so nothing can be chosen of it")
+    repo = record.data.get("repo")
+    if not repo:
+        raise NoDiffError("it has no repository")
+    bytes_max, within_s = limits.bytes_max, limits.within_s
+    try:
+        if not Path(str(repo)).is_dir():
+            raise NoDiffError(f"its repository {repo} is not on this computer")
+        repository = Repository.open(Path(str(repo)), command_s=within_s)
+        base, commit = _ends(repository, record)
+        return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=within_s)
+    except (GitError, OSError) as refusal:
+        raise NoDiffError(str(refusal)) from refusal
+
+
+def _ends(repository: Repository, record: Record) -> tuple[str, str]:
+    """Return the commits before and after the work. Raises NoDiffError, GitError."""
+    data = record.data
+    if data.get("merged") and data.get("commit"):
+        if ends := merge_of(repository, str(data["commit"]), target=str(data["target"])):
+            return ends
+        raise NoDiffError("its branch brought no commit into the target")
+    branch = ClaimNames(record.id, int(data["claimed"])).branch
+    refs = read_refs(repository, mark_ref(branch), HEADS + branch)
+    mark, tip = marks_among(refs).get(branch), refs.get(HEADS + branch)
+    if mark is None or tip is None:
+        raise NoDiffError("no agent has a branch for it now")
+    target = str(data["target"])
+    return base_of_work(repository, base=mark.base, target=target, commit=tip.sha), tip.sha
+
+
+def _host(dispatch: Dispatch, record: Record) -> str:
+    return host_of_claim(dispatch, record, int(record.data.get("claimed", 0)))
+
+
+SOURCE = DiffSource(machines=("task",), host=_host, read=task_diff)

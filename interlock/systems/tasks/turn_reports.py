@@ -1,0 +1,230 @@
+"""Applies an agent's reports to the record of its turn, and keeps some for its supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from interlock.kernel.errors import ConflictError, KernelError, StoreError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.specs.json_line import COUNT_MAX
+from interlock.workers.supervision.reports import (
+    OPEN_TOOLS_MAX,
+    AbortRaised,
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
+    CancelRequested,
+    Compacted,
+    CompactNeeded,
+    MailSent,
+    MessageWritten,
+    Progress,
+    RejectedLine,
+    Report,
+    SessionOpened,
+    SplitRequested,
+    ToolCompleted,
+    ToolStarted,
+    UsageAdded,
+    UsageTotal,
+    WorkFinished,
+)
+from interlock.workers.text import sentence
+
+COMPONENT = "supervision"
+# An agent whose context window is fuller than this is compacting.
+COMPACT_AT = 0.9
+# For each state that a turn may have when its agent begins to work: the trigger that leads to the
+# next state, and the payload of that trigger.
+TO_WORK: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "claiming": ("agent_spawned", {}),
+    "spawning": ("agent_spawned", {}),
+}
+# The same for the time when its agent has completed its work. The end of a compaction is published
+# as `verify_requested`, and leads back to `running`.
+TO_VERIFICATION: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **TO_WORK,
+    "tool_use": ("tool_completed", {"tool": "(unfinished)"}),
+    "compacting": ("verify_requested", {}),
+    "running": ("verify_requested", {}),
+}
+EndReport = AgentFailed | AgentBlocked | SplitRequested
+Request = AbortRaised | CancelRequested
+
+
+class TurnReports:
+    """The reports of one turn. A report that the turn's machine refuses becomes a note.
+
+    `end_report` is the report by which the agent ended its work, `requests` are those that ask
+    the supervisor to act while the work goes on. `refused_end` says why a report that the work ends
+    without success could not be read; a report that it succeeded takes that back.
+    """
+
+    def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
+        self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
+        self.summary: str | None = None
+        self.end_report: EndReport | None = None
+        self.refused_end = ""
+        self.requests: list[Request] = []
+        self.spent_micro = 0
+        self.tools_ended = 0
+        self.failures_in_row = 0
+        self._tools: set[str] = set()
+        self._compacting = self._verifying = False
+        # Usage that no call has sent yet; and the op-id and usage of a call without an answer yet.
+        self._uncounted: dict[str, int] = {}
+        self._unanswered: tuple[str, dict[str, int]] | None = None
+
+    def apply(self, reports: Sequence[Report | RejectedLine]) -> None:
+        """Apply the reports of one line."""
+        for report in reports:
+            self._apply_one(report)
+
+    def fire(self, trigger: str, **payload: Any) -> None:
+        """Fire a trigger at the turn."""
+        fields = {name: value for name, value in payload.items() if value is not None}
+        try:
+            fire_turn(self.dispatch, self.turn_id, trigger, fields)
+        except KernelError as refusal:
+            # An error of the store is noted as well: the end of the task ends its turn anyway.
+            self._note("report_refused", {"trigger": trigger, "reason": str(refusal)})
+
+    def finish(self) -> None:
+        """Lead the turn to its verification, even if the agent left a report out."""
+        try:
+            lead_turn(self.dispatch, self.turn_id, TO_VERIFICATION)
+        except KernelError as refusal:
+            self._note("report_refused", {"trigger": "verify_requested", "reason": str(refusal)})
+
+    def _apply_one(self, report: Report | RejectedLine) -> None:
+        match report:
+            case ToolStarted() | ToolCompleted():
+                self._apply_tool(report)
+            case CompactNeeded() | Compacted():
+                self._apply_compaction(report)
+            case WorkFinished():
+                self.summary, self.refused_end = report.summary, ""
+                self._verify()
+            case AgentFailed() | AgentBlocked() | SplitRequested():
+                self.end_report = self.end_report or report
+            case (UsageAdded() as usage) | UsageTotal(added=usage):
+                self._count_usage(usage)
+            case AbortRaised() | CancelRequested():
+                self.requests.append(report)
+            case Progress() | MessageWritten():
+                self._note_progress(report)
+            case RejectedLine():
+                self.refused_end = report.reason if report.ends else self.refused_end
+                self._note("report_refused", {"reason": report.reason})
+            case AgentReady() | SessionOpened() | MailSent():
+                pass
+
+    def _apply_tool(self, report: ToolStarted | ToolCompleted) -> None:
+        """Fire when the first of several parallel tool calls starts, and when the last ends."""
+        match report:
+            case ToolStarted() if len(self._tools) >= OPEN_TOOLS_MAX:
+                reason = f"more than {OPEN_TOOLS_MAX} tool calls run at once"
+                self._note("report_refused", {"reason": reason})
+            case ToolStarted():
+                if not self._tools and not self._verifying:
+                    self.fire("tool_started", tool=report.tool)
+                self._tools.add(report.id)
+            case ToolCompleted():
+                self.tools_ended += 1
+                self.failures_in_row = 0 if report.success else self.failures_in_row + 1
+                was_running = bool(self._tools)
+                self._tools.discard(report.id)
+                if was_running and not self._tools and not self._verifying:
+                    self.fire("tool_completed", tool=report.tool, success=report.success)
+
+    def _apply_compaction(self, report: CompactNeeded | Compacted) -> None:
+        match report:
+            case CompactNeeded():
+                self._compact()
+            case Compacted():
+                if self._compacting:
+                    self._compacting = False
+                    self.fire("verify_requested")
+
+    def _verify(self) -> None:
+        """Begin the verification once. An agent that a stop hook sent back is still in it."""
+        if not (self._verifying or self._tools or self._compacting):
+            self._verifying = True
+            self.fire("verify_requested")
+
+    def _compact(self) -> None:
+        if self._verifying:
+            # The turn is running again, and must be verified once more.
+            self._verifying = False
+            self.fire("compact_needed")
+        elif not self._compacting and not self._tools:
+            self._compacting = True
+            self.fire("compact_needed")
+
+    def _count_usage(self, usage: UsageAdded) -> None:
+        self.spent_micro += usage.cost_micro
+        for name, number in usage.deltas.items():
+            self._uncounted[name] = min(self._uncounted.get(name, 0) + number, COUNT_MAX)
+        self.count_usage()
+        if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
+            self._compact()
+
+    def count_usage(self) -> None:
+        """Count the usage that is not counted yet on the agent's record.
+
+        What the store does not take is counted with the next usage, or at the end of the task. The
+        same call is then repeated, so that one whose answer was lost counts once.
+        """
+        while self._unanswered or self._uncounted:
+            if self._unanswered is None:
+                self._unanswered, self._uncounted = (uuid4().hex, self._uncounted), {}
+            op_id, deltas = self._unanswered
+            try:
+                self.dispatch.lifecycle.note(
+                    self.agent, NoteDraft("usage", {}, deltas), op_id=op_id
+                )
+            except (StoreError, ConflictError):
+                return
+            except KernelError:
+                pass  # The record takes no more notes.
+            self._unanswered = None
+
+    def _note_progress(self, report: Progress | MessageWritten) -> None:
+        match report:
+            case Progress(message, percent):
+                self._note("progress", {"message": message, "percent": percent})
+            case MessageWritten(text) if message := sentence(text):
+                self._note("progress", {"message": message, "percent": None})
+
+    def _note(self, kind: str, detail: dict[str, Any]) -> None:
+        with suppress(KernelError):
+            self.dispatch.lifecycle.note(self.agent, NoteDraft(kind, detail), op_id=uuid4().hex)
+
+
+def lead_turn(
+    dispatch: Dispatch, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Lead a turn on from the state that it is in, until it is in a state that `way` does not name.
+
+    `way` has for each state a trigger and its payload. So a turn comes to its verification even if
+    its agent did not report the end of a tool call or of a compaction.
+    """
+    for _ in way:
+        state = dispatch.views.record(turn).state
+        if state not in way:
+            return
+        fire_turn(dispatch, turn, *way[state])
+
+
+def fire_turn(
+    dispatch: Dispatch, turn: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
+) -> None:
+    """Fire a trigger at a turn, as its agent's supervisor: once for each op-id that is given."""
+    call = Call(Cause(COMPONENT), op_id or uuid4().hex, Warrant.component(COMPONENT))
+    dispatch.lifecycle.fire(turn, trigger, payload, call)

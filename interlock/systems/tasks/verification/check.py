@@ -1,0 +1,183 @@
+"""Checks finished work in a folder against its completion signals.
+
+The checks do not change the folder, though a test command may. Each signal has one result; a signal
+that cannot be checked has failed, and no exception is raised for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from interlock.systems.tasks.verification.model_verdict import (
+    AskModel,
+    ModelVerdict,
+    ask_judge,
+    ask_reviewer,
+)
+from interlock.systems.tasks.verification.signals import (
+    LAST_OUTPUT,
+    CompletionVerdict,
+    ParsedSignal,
+    SignalResult,
+    SignalType,
+    file_and_text,
+)
+from interlock.workers.files.folder import FolderError, UntrustedFolder
+from interlock.workers.inherited import inherited
+from interlock.workers.processes.agent.contained import contained
+from interlock.workers.processes.process_group import Tail
+from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.redaction import Redaction
+from interlock.workers.text import sentence
+
+TEST_S = 120.0  # for the command of one signal
+ANSWER_S = 60.0  # for the answer of a model
+OUTPUT_BYTES_MAX = 4 * 1024  # of the last output of a command that are kept
+NO_SECRETS = Redaction(())
+KILL_AFTER_S = 60.0  # after its time, where this process cannot end it, its watchdog kills it
+_READ_S = 2.0
+
+
+async def check(
+    signals: Sequence[ParsedSignal],
+    *,
+    folder: Path,
+    reviewer: AskModel | None,
+    judge: AskModel | None,
+    environment: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
+    test_s: float = TEST_S,
+    answer_s: float = ANSWER_S,
+    redaction: Redaction = NO_SECRETS,
+) -> CompletionVerdict:
+    """Check the signals one after the other. A model is asked to judge last, if all others passed.
+
+    The `redaction` hides secrets in what test commands have printed. Without an `environment` a
+    test command has what work inherits. Its end, or a cancellation, ends every process that it
+    started, also daemons.
+    """
+    variables = inherited() if environment is None else environment
+    checker = _SignalChecker(
+        folder, reviewer, judge, variables, sandbox, test_s, answer_s, redaction
+    )
+    results: dict[int, SignalResult] = {}
+    for last in (False, True):
+        others_passed = all(result.passed for result in results.values())
+        for index, signal in enumerate(signals):
+            if (signal.type == SignalType.LLM_JUDGE) is not last:
+                continue
+            if last and not others_passed:
+                results[index] = _result(signal, _Finding("not asked: another signal failed"))
+            else:
+                results[index] = await checker.result(signal)
+    in_order = tuple(results[index] for index in range(len(signals)))
+    return CompletionVerdict(all(result.passed for result in in_order), in_order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    detail: str
+    passed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _SignalChecker:
+    folder: Path
+    reviewer: AskModel | None
+    judge: AskModel | None
+    environment: Mapping[str, str]
+    sandbox: Sandbox | None
+    test_s: float
+    answer_s: float
+    redaction: Redaction
+
+    async def result(self, signal: ParsedSignal) -> SignalResult:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        finding = await self._finding(signal)
+        return replace(_result(signal, finding), seconds=loop.time() - started)
+
+    async def _finding(self, signal: ParsedSignal) -> _Finding | ModelVerdict:
+        if signal.type not in set(SignalType):
+            return _Finding(sentence(f"{signal.type!r} is not a type of signal"))
+        match SignalType(signal.type):
+            case SignalType.TEST_PASSES:
+                return await self._test(signal.value)
+            case SignalType.LLM_REVIEW:
+                return await ask_reviewer(self.reviewer, signal.value, within_s=self.answer_s)
+            case SignalType.LLM_JUDGE:
+                return await ask_judge(self.judge, signal.value, within_s=self.answer_s)
+            case SignalType.PATH_EXISTS | SignalType.GLOB_EXISTS | SignalType.FILE_CONTAINS:
+                return await asyncio.to_thread(_check_files, self.folder, signal)
+
+    async def _test(self, command: str) -> _Finding:
+        # One stream keeps the order of the output; the newline keeps the command unchanged.
+        shell = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
+        if self.sandbox is not None:
+            shell = self.sandbox.around(shell, self.folder)
+        try:
+            exit_code, output = await self._run(shell)
+        except (OSError, ValueError) as error:
+            return _Finding(sentence(f"the command could not be run: {error}"))
+        if exit_code == 0:
+            return _Finding("exit code 0", passed=True)
+        late = f"it did not end within {self.test_s:g} s"
+        how = late if exit_code is None else f"exit code {exit_code}"
+        last = self.redaction.end_of(output.encode(), OUTPUT_BYTES_MAX)
+        return _Finding(f"{how}{LAST_OUTPUT}{last}" if last else f"{how}; no output")
+
+    async def _run(self, shell: Sequence[str]) -> tuple[int | None, str]:
+        """Return the exit code, or None if the command was too slow, and the end of its output."""
+        exit_code = None
+        # The limit is kept here; the watchdog kills the command if this process cannot.
+        kill_s = self.test_s + KILL_AFTER_S
+        async with contained(
+            shell, folder=self.folder, environment=self.environment, kill_s=kill_s
+        ) as command:
+            output = Tail(command.output)
+            reader = asyncio.create_task(output.read())
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.test_s):
+                        exit_code = await command.ended()
+                # The pipe closes only when every process that the command started has ended.
+                await command.end()
+                await asyncio.wait({reader}, timeout=_READ_S)
+            finally:
+                reader.cancel()
+        return exit_code, output.text()
+
+
+def _check_files(root: Path, signal: ParsedSignal) -> _Finding:
+    try:
+        folder = UntrustedFolder(root)
+        if signal.type == SignalType.PATH_EXISTS:
+            exists = folder.has(signal.value)
+            return _Finding("it exists" if exists else "it does not exist", exists)
+        if signal.type == SignalType.GLOB_EXISTS:
+            matches = folder.has_match(signal.value)
+            return _Finding("a file matches" if matches else "no file matches", matches)
+        path, text = file_and_text(signal.value)
+        if not text:
+            return _Finding("it does not name the text that the file should contain")
+        contains = folder.contains(path, text)
+        detail = "the file has the text" if contains else "the file does not have the text"
+        return _Finding(detail, contains)
+    except FolderError as error:
+        return _Finding(sentence(str(error)))
+
+
+def _result(signal: ParsedSignal, finding: _Finding | ModelVerdict) -> SignalResult:
+    verdict = finding if isinstance(finding, ModelVerdict) else None
+    return SignalResult(
+        type=signal.type,
+        value=signal.value,
+        passed=finding.passed,
+        detail=finding.detail,
+        flagged=verdict is not None and verdict.flagged,
+        confidence=verdict.confidence if verdict is not None else None,
+    )

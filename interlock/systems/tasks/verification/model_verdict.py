@@ -1,0 +1,137 @@
+"""Asks a model whether work is good, within a time limit; any doubt counts against the work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from interlock.workers.specs.models import model_of
+from interlock.workers.text import sentence
+
+CONFIDENCE_MIN = 0.7
+ANSWER_LENGTH_MAX = 64 * 1024
+_STOP_S = 1.0
+
+UNCONFIGURED = (
+    "is not configured: set INTERLOCK_JUDGE_MODEL to a language model, for the embedded one cannot"
+)
+
+# A function that asks a model with an instruction. A reviewer answers PASS or anything else; a
+# judge answers {"verdict": "accept" or "retry", "confidence": 0 to 1}, as a mapping or as its JSON
+# text, and may add a "reason". It raises UnansweredError if it knows why there is no answer.
+AskModel: TypeAlias = Callable[[str], Awaitable[object]]
+
+
+class UnansweredError(Exception):
+    """The model gave no answer. The message says why, to the person who reads the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVerdict:
+    """Whether the work is good, and how sure the model is of that. `detail` is one sentence."""
+
+    passed: bool
+    detail: str
+    confidence: float | None = None
+
+    @property
+    def flagged(self) -> bool:
+        """Whether the model was not sure, so that a person should look at the work."""
+        return self.confidence is not None and self.confidence < CONFIDENCE_MIN
+
+
+async def ask_reviewer(
+    reviewer: AskModel | None, instruction: str, *, within_s: float
+) -> ModelVerdict:
+    """Ask a model to review the work. Only the answer PASS accepts it; an exception rejects it."""
+    answer, problem = await _answer(reviewer, instruction, within_s=within_s)
+    if problem:
+        return ModelVerdict(passed=False, detail=f"the reviewer {problem}")
+    if isinstance(answer, str) and answer.strip() == "PASS":
+        return ModelVerdict(passed=True, detail="PASS")
+    return ModelVerdict(passed=False, detail=sentence(f"the answer is not PASS: {_quoted(answer)}"))
+
+
+async def ask_judge(judge: AskModel | None, instruction: str, *, within_s: float) -> ModelVerdict:
+    """Ask a model to judge the work. An unreadable answer is a retry with confidence 0."""
+    answer, problem = await _answer(judge, instruction, within_s=within_s)
+    if problem:
+        return ModelVerdict(passed=False, detail=f"retry: the judge {problem}", confidence=0.0)
+    return _read_judgement(answer)
+
+
+async def _answer(
+    ask_model: AskModel | None, instruction: str, *, within_s: float
+) -> tuple[object, str]:
+    """Return the answer and '', or None and why there is no answer."""
+    if ask_model is None:
+        return None, UNCONFIGURED
+
+    async def ask() -> object:
+        return await ask_model(instruction)
+
+    task = asyncio.ensure_future(ask())
+    try:
+        await asyncio.wait({task}, timeout=within_s)
+        if not task.done():
+            return None, f"did not answer within {within_s:g} s"
+    finally:
+        task.cancel()
+        # With a limit: the function asked may ignore that it is cancelled.
+        await asyncio.wait({task}, timeout=_STOP_S)
+        if task.done() and not task.cancelled():
+            # Retrieve a late exception, so that asyncio does not log it as never retrieved.
+            task.exception()
+    if task.cancelled():
+        return None, "gave up"
+    error = task.exception()
+    if isinstance(error, UnansweredError):
+        return None, sentence(f"gave no answer: {error}")
+    if error is not None:
+        return None, sentence(f"failed: {type(error).__name__}: {error}")
+    return task.result(), ""
+
+
+class _Judgement(BaseModel):
+    """What a judge answers; other fields mean nothing."""
+
+    model_config = ConfigDict(strict=True)
+    verdict: Literal["accept", "retry"]
+    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    reason: Any = None
+
+
+def _read_judgement(answer: object) -> ModelVerdict:
+    try:
+        found = model_of(_Judgement, _data(answer))
+    except ValueError as error:
+        detail = sentence(f"retry: the judgement cannot be read: {error}: {_quoted(answer)}")
+        return ModelVerdict(passed=False, detail=detail, confidence=0.0)
+    reason = found.reason
+    because = f": {reason}" if isinstance(reason, str) and reason.strip() else ""
+    detail = sentence(f"{found.verdict} with confidence {found.confidence:g}{because}")
+    return ModelVerdict(
+        passed=found.verdict == "accept", detail=detail, confidence=found.confidence
+    )
+
+
+def _data(answer: object) -> Any:
+    """Return the data of an answer, which may be the text of its JSON. Raises ValueError."""
+    if isinstance(answer, Mapping):
+        return dict(answer)
+    if not isinstance(answer, str) or len(answer) > ANSWER_LENGTH_MAX:
+        raise ValueError(f"it is no JSON object of at most {ANSWER_LENGTH_MAX} characters")
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is not JSON") from error
+
+
+def _quoted(answer: object) -> str:
+    text = answer.strip() if isinstance(answer, str) else repr(answer)
+    return text or "nothing"

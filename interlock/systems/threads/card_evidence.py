@@ -1,0 +1,64 @@
+"""The evidence beside the card of a thread: the request, and what the model concluded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from interlock.kernel.record import Record
+from interlock.systems.threads.described import proposal_text, request_text, words_for
+from interlock.systems.threads.machines.thread import questions
+from interlock.workers.client import Client
+from interlock.workers.terminal.cards import sure_words
+from interlock.workers.terminal.page import Section, Sentence
+from interlock.workers.terminal.screen import short
+from interlock.workers.text import is_said
+
+ITEMS_MAX = 20
+UNDERSTOOD = {
+    questions.INTENT: "What seems to be wanted",
+    questions.CONTEXT: "What seems to belong to it",
+    questions.ACTION: "What to do about it",
+}
+
+
+def evidence(client: Client, record: Record) -> Iterator[Section]:
+    """Yield the request, each proposal with how sure the model was, and the result."""
+    del client
+    data = record.data
+    text = request_text(data)
+    source = (data.get("inciting") or {}).get("source") or "a producer"
+    yield Section(f"The request, from {source}", [Sentence(text)], place="first")
+    for phase, proposal in (data.get("proposals") or {}).items():
+        if proposal.get("cleared"):
+            continue
+        said = _said(phase, proposal)
+        if not said or is_said(said, [text]):
+            continue
+        sure = sure_words(proposal["confidence"])
+        by = f" (the model is {sure})" if sure else ""
+        if words_for(data, phase):
+            by = " (from the words of a person)"
+        yield Section(f"{UNDERSTOOD[phase]}{by}", [Sentence(said)])
+    if items := data.get("items"):
+        chosen = set(questions.proposed(data, questions.CONTEXT).get("item_ids") or ())
+        listed = []
+        for each in items[:ITEMS_MAX]:
+            belongs = "chosen" if each["id"] in chosen else "not chosen"
+            listed.append(f"{belongs}: {each.get('label') or each['id']}")
+        more = len(items) - ITEMS_MAX
+        if more > 0:
+            listed.append(f"{more} more items are not shown.")
+        yield Section("What was known", [Sentence("\n".join(listed))])
+    if data.get("result") is not None:
+        yield Section("The result", [Sentence(short(data["result"], 4_000))])
+
+
+def _said(phase: str, proposal: Mapping[str, Any]) -> str:
+    """Return what a proposal says beside the question, where the values of an action are."""
+    payload = proposal["payload"]
+    if phase == questions.ACTION and payload.get("kind") != "clarification":
+        return str(payload.get("summary") or "")
+    if phase == questions.CONTEXT and not payload.get("item_ids"):
+        return ""
+    return proposal_text(phase, proposal)

@@ -1,0 +1,129 @@
+"""The commands of threads: submit, cleanup, handoff. Each calls the client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from interlock.systems.threads.client import Threads
+from interlock.systems.threads.machines.thread.table import THREAD
+from interlock.systems.threads.requests import (
+    RequestsError,
+    read_request,
+    request_files,
+)
+from interlock.workers.client import of_machine
+from interlock.workers.specs.problems import FileError
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Id,
+    Reason,
+    Tagged,
+    answer,
+    answer_record,
+    caller,
+    client,
+    fail,
+    guarded,
+)
+from interlock.workers.terminal.page_parts import submissions
+from interlock.workers.up_file import settings_here
+
+POLICIES = (
+    "When a person is asked. plan_then_review (the default): before the action. end_to_end: only"
+    " where something is uncertain or risky. ask_every_step: about the intent, the context and the"
+    " action."
+)
+
+
+@guarded
+def submit(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Requests (*.md), or folders with requests.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="The title of a request, instead of files.")
+    ] = None,
+    text: Annotated[str, typer.Option(help="The text of the request with that title.")] = "",
+    record_id: Annotated[str | None, typer.Option("--id", help="An id that you choose.")] = None,
+    policy: Annotated[str | None, typer.Option(help=POLICIES)] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    tag: Tagged = None,
+    hold: Annotated[
+        bool, typer.Option(help="Keep it in the state `proposed` until a person starts it.")
+    ] = False,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Submit requests: files, folders, or one with --title. Repeating it changes nothing."""
+    if paths and title is not None:
+        fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
+    if not paths and not (title and title.strip()):
+        problem = "the --title is empty" if title is not None else "nothing is given to submit"
+        sentence = f"{problem}: give files or folders with requests (*.md), or --title 'a request'"
+        fail(sentence, as_json=as_json, kind="UsageError")
+    connected = caller(actor)
+    if paths:
+        requests = _read_all(paths, settings_here().host)
+    else:
+        request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
+        requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
+    payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
+    more = ({"hold": True} if hold else {}) | ({"tags": tag} if tag else {})
+    payloads = [payload | more for payload in payloads]
+    submitted = connected.submit_many(payloads, machine=THREAD.name)
+    rows = [
+        {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
+        for done in submitted
+    ]
+    answer(rows, as_json=as_json, show=submissions)
+    refused = [done for done in submitted if done.error]
+    for done in refused if not as_json else ():
+        screen.error(f"{done.id}: {done.error}" if done.id else str(done.error))
+    if refused:
+        raise typer.Exit(1)
+
+
+def _read_all(paths: Sequence[Path], host: str) -> list[dict[str, Any]]:
+    """Read every request, or raise RequestsError with the faults of all files."""
+    requests: list[dict[str, Any]] = []
+    faults: list[FileError] = []
+    for path in paths:
+        for file in request_files(path):
+            try:
+                requests.append(read_request(file, host=host))
+            except FileError as fault:
+                faults.append(fault)
+    if faults:
+        raise RequestsError(faults)
+    return requests
+
+
+@guarded
+def cleanup(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """End a thread whose work is done elsewhere, and remove the request from its source."""
+    opened = caller(actor)
+    of_machine(opened.show(record_id), "thread")
+    record = opened.fire(record_id, "cleanup_requested", reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@guarded
+def handoff(
+    record_id: Id,
+    to: Annotated[str, typer.Option(help="The person or system that continues the thread.")],
+    reference: Annotated[str, typer.Option(help="Where to find it there: a link or a number.")],
+    kind: Annotated[str, typer.Option(help="person or system.")] = "person",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
+    record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
+    answer_record(record, as_json=as_json)

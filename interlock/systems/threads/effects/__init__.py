@@ -1,0 +1,16 @@
+"""The effects of threads, one a file. A new effect needs a line in HANDLERS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from interlock.systems.threads.effects.cleanup import cleanup
+from interlock.systems.threads.effects.execution import execution
+from interlock.systems.threads.effects.inference import inference
+from interlock.workers.engine.work import Handler
+
+HANDLERS: Mapping[str, Handler] = {
+    "cleanup": cleanup,
+    "execution": execution,
+    "inference": inference,
+}

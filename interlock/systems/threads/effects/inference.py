@@ -1,0 +1,192 @@
+"""Infers a thread's intent, context or action with the model; the policy decides what follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from interlock.kernel.amounts import dollars
+from interlock.kernel.errors import CallError
+from interlock.kernel.record import Record, ancestors
+from interlock.kernel.scales import Tier
+from interlock.kernel.table import Data
+from interlock.systems.threads.inference.model import open_model
+from interlock.systems.threads.inference.outcome import InferenceOutcome
+from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for, wants_combined
+from interlock.systems.threads.machines.thread.guards import policy_of
+from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
+from interlock.workers.gateways.capabilities.capability import Capability
+from interlock.workers.gateways.capabilities.registry import Registry, open_registry
+from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
+
+TIERS = {
+    "intent": Tier.FRONTIER_FAST,
+    "context": Tier.FRONTIER_FAST,
+    "action": Tier.FRONTIER_BALANCED,
+}
+# An intent with less confidence is not shown for confirmation: the person is asked for it.
+GUESS_CONFIDENCE_MIN = 0.3
+
+
+async def inference(work: EffectWork) -> Outcome:
+    """Infer the thread's target, and return a proposal or a typed failure."""
+    data = work.record.data
+    target = data["target"]
+    registry = work.resources.get(open_registry)
+    from_producer = proposal_of_producer(data, target)
+    known = from_producer or data.get("prefetched", {}).get(target)
+    if known is not None:
+        origin = "given" if from_producer else "prefetched"
+        await fire_start(work, started(work, origin, ""))
+        fields: dict[str, Any] = {"origin": origin, "model": origin}
+        return await asyncio.to_thread(proposed, registry, target, known, fields)
+    policy = await asyncio.to_thread(effective_policy, work)
+    question = await asyncio.to_thread(question_of, work.record, registry, policy)
+    model = work.resources.get(open_model)
+    try:
+        estimate = model.estimate_micro(question)
+    except UnknownPriceError as unknown:
+        # The policy of a thread always has a budget.
+        return Outcome("budget_exceeded", {"code": "unknown_price", "detail": f"{unknown}."})
+    try:
+        if estimate:
+            await asyncio.to_thread(partial(work.reserve, spent=estimate))
+    except OverBudgetError:
+        detail = f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
+        return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
+    await fire_start(work, started(work, model.name, question.tier))
+    answer = await ask(work, question, estimate)
+    deltas = deltas_of(answer)
+    if isinstance(answer, Unanswered):
+        failure = {"code": str(answer.code), "detail": answer.detail}
+        return Outcome("inference_failed", failure, deltas)
+    found = {
+        str(name): {"payload": dict(proposal.payload), "confidence": proposal.confidence}
+        for name, proposal in answer.proposals.items()
+    }
+    first = answer.proposals[Target(target)]
+    if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
+        asks = first.payload.get("blocked_on")
+        detail = str(asks or "The request was not understood. Say it in other words") + "."
+        options = first.payload.get("options") or []
+        missed: dict[str, Any] = {"code": "not_understood", "detail": detail, "options": options}
+        return Outcome("inference_failed", missed, deltas)
+    fields = {
+        "model": answer.model,
+        "prompt": first.prompt_version,
+        "prefetched": {name: proposal for name, proposal in found.items() if name != target},
+    }
+    return await asyncio.to_thread(proposed, registry, target, found[target], fields, deltas)
+
+
+async def ask(work: EffectWork, question: Question, estimate: int) -> InferenceOutcome:
+    """Ask the model. A cancelled call may still be billed, so its estimate is booked."""
+    timeout_s = work.dispatch.settings.model_timeout_s
+    try:
+        return await work.resources.get(open_model).answer(question, timeout_s=timeout_s)
+    except asyncio.CancelledError:
+        if estimate:
+            await asyncio.to_thread(partial(work.spend, spent=estimate))
+        raise
+
+
+def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
+    """Return what an answer adds to the record's counters."""
+    amounts = {
+        "spent": answer.cost_micro,
+        "tokens_in": answer.usage.input_tokens,
+        "tokens_out": answer.usage.output_tokens,
+    }
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+async def fire_start(work: EffectWork, outcome: Outcome) -> None:
+    """Fire the start to its end. A cancellation meanwhile counts only if the work is stopped."""
+    firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
+    try:
+        await asyncio.shield(firing)
+    except asyncio.CancelledError:
+        await firing
+        if work.stopped.is_set():
+            raise
+
+
+def started(work: EffectWork, model: str, tier: str) -> Outcome:
+    """Return the outcome that moves the thread from the queue of the model to its inference."""
+    payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
+    return Outcome("inference_started", payload)
+
+
+def effective_policy(work: EffectWork) -> AutonomyPolicy:
+    """Return the most conservative policy of the thread and its ancestors."""
+    ids = ancestors(work.record.id)
+    facts = work.dispatch.lifecycle.facts(work.record, ids)
+    return policy_of(work.record.data, facts)
+
+
+def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
+    """Return the proposal that the producer gave for a target."""
+    given = data.get("given", {})
+    payloads: Mapping[str, Any] = {
+        "intent": {"intent": given.get("intent")} if given.get("intent") else None,
+        "context": {"item_ids": given["item_ids"], "reasoning": "given by the producer"}
+        if "item_ids" in given
+        else None,
+        "action": given.get("action"),
+    }
+    payload = payloads[target]
+    return None if payload is None else {"payload": payload, "confidence": 1.0}
+
+
+def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Question:
+    """Return the question of this phase, with only the facts that belong to the phase."""
+    data = record.data
+    target = Target(data["target"])
+    fresh = target is Target.INTENT and not data["proposals"]
+    proposals = data["proposals"]
+    intent = (proposals.get("intent") or {}).get("payload", {}).get("intent")
+    context = (proposals.get("context") or {}).get("payload")
+    previous = (proposals.get("action") or {}).get("payload")
+    return Question(
+        target=Target.COMBINED if fresh and wants_combined(policy) else target,
+        inciting=data["inciting"],
+        items=tuple(data.get("items", ())),
+        feedback=tuple(data.get("feedback", ())),
+        intent=intent if target is not Target.INTENT else None,
+        context=context if target is Target.ACTION else None,
+        catalog=tuple(map(choice_of, registry.catalog())),
+        previous=previous if target is Target.ACTION else None,
+        turned_down=tuple(data.get("turned_down", ())) if target is Target.ACTION else (),
+        tier=tier_for(policy, TIERS[data["target"]]),
+    )
+
+
+def choice_of(capability: Capability) -> Choice:
+    """Return a capability as the model sees it."""
+    return Choice(
+        capability.name, capability.description, capability.examples, capability.parameters
+    )
+
+
+def proposed(
+    registry: Registry,
+    target: str,
+    proposal: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    deltas: Mapping[str, int] | None = None,
+) -> Outcome:
+    """Return a proposal's outcome; an action is checked against its schema before approval."""
+    payload: dict[str, Any] = {"proposal": dict(proposal), **fields}
+    action = proposal["payload"]
+    if target == "action" and action.get("kind", "standard") == "standard":
+        try:
+            capability = registry[action.get("capability") or ""]
+            registry.check(capability.name, action.get("parameters", {}))
+        except CallError as refusal:
+            failure = {"code": "invalid_output", "detail": str(refusal)}
+            return Outcome("inference_failed", failure, deltas or {})
+        payload["declared"] = capability.declared()
+    return Outcome("inference_done", payload, deltas or {})

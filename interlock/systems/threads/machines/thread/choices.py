@@ -1,0 +1,84 @@
+"""What the choices of a thread's cards say, and the answers that its cards suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
+from interlock.kernel.scales import Level
+from interlock.kernel.table import Data
+from interlock.systems.threads.machines.thread.corrections import is_call
+from interlock.systems.threads.machines.thread.questions import (
+    ACTION,
+    CONTEXT,
+    INTENT,
+    action_line,
+    proposed,
+)
+
+DROP = ChoiceWords("Drop it: nothing is done")
+HINT = ChoiceWords("Think again, with a hint")
+OF_PROPOSAL = fixed({"begin": ChoiceWords("Begin with it"), "drop": DROP})
+OF_INTENT = fixed(
+    {
+        "accept": ChoiceWords("Yes, that is wanted"),
+        "edit": ChoiceWords("No, something else is wanted"),
+        "redirect": HINT,
+    }
+)
+OF_CONTEXT = fixed(
+    {
+        "accept": ChoiceWords("Yes, these belong to it"),
+        "edit": ChoiceWords("No, other items belong to it"),
+        "redirect": HINT,
+    }
+)
+OF_CLARIFICATION = fixed({"provide": ChoiceWords("Answer in words"), "skip": DROP})
+OF_REVIEW = fixed(
+    {
+        "done": ChoiceWords("Yes, it is right"),
+        "redirect": ChoiceWords("No, it has to be different"),
+        "drop": ChoiceWords("Leave it as it is, and ask no more"),
+    }
+)
+OF_REDIRECT = fixed({"provide": ChoiceWords("Do something else"), "skip": DROP})
+OF_CLEANUP_FAILURE = fixed(
+    {
+        "retry": ChoiceWords("Try again to tidy up"),
+        "accept": ChoiceWords("Leave it where it is"),
+    }
+)
+
+
+def of_consent(data: Data) -> Words:
+    """Return the words of the choices where an action waits for consent."""
+    action = proposed(data, ACTION)
+    is_final = Level(str(action.get("irreversibility"))) is Level.HIGH
+    final = f"This cannot be undone: {action_line(action)}." if is_final else ""
+    return {
+        "approve": ChoiceWords("Yes, do it", final),
+        "edit": ChoiceWords("Change it"),
+        "reject": ChoiceWords("No, drop it: nothing is done"),
+    }
+
+
+def nearest(phase: str) -> Callable[[Data], Iterator[SuggestedAnswer]]:
+    """Suggest what was nearest to a request that was not understood in a phase."""
+
+    def suggested(data: Data) -> Iterator[SuggestedAnswer]:
+        failed = data.get("failure") or {}
+        for one in failed.get("options") or proposed(data, phase).get("options") or ():
+            yield SuggestedAnswer(one["says"], "provide", {"text": one["text"]})
+
+    return suggested
+
+
+def same_again(data: Data) -> Iterator[SuggestedAnswer]:
+    """Suggest the call that failed, with exactly its values."""
+    action = proposed(data, ACTION)
+    if is_call(action):
+        call = {"capability": action["capability"], "parameters": action.get("parameters") or {}}
+        yield SuggestedAnswer("Try it again, the same", "provide", call)
+
+
+NEAREST = {phase: nearest(phase) for phase in (INTENT, CONTEXT, ACTION)}

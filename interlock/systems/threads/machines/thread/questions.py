@@ -1,0 +1,105 @@
+"""The questions that a thread's cards ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from interlock.kernel.question import as_sentence, failure_detail, value_text
+from interlock.kernel.shortened import shortened
+from interlock.kernel.table import Data
+from interlock.systems.threads.machines.thread import limits
+from interlock.systems.threads.machines.thread.changes import host
+from interlock.systems.threads.machines.thread.corrections import is_call, why_turned_down
+
+INTENT, CONTEXT, ACTION = "intent", "context", "action"
+# What a person is asked for where a phase came to nothing.
+SOUGHT = {
+    INTENT: "What is wanted?",
+    CONTEXT: "Which items belong to it?",
+    ACTION: "What should be done?",
+}
+UNBEGUN = "unbegun"  # the code of a clean-up that no worker began
+
+
+def proposed(data: Data, phase: str) -> Mapping[str, Any]:
+    """Return what a phase has proposed, without what is known about the proposal."""
+    return ((data.get("proposals") or {}).get(phase) or {}).get("payload") or {}
+
+
+def is_intent_right(data: Data) -> str:
+    """Ask whether the intent was understood."""
+    intent = proposed(data, INTENT).get("intent", "nothing was understood")
+    return f"Is this what is wanted: {intent}?"
+
+
+def is_context_right(data: Data) -> str:
+    """Ask whether the right items were found."""
+    items = ", ".join(proposed(data, CONTEXT).get("item_ids", [])) or "no items"
+    return f"Do these belong to it: {items}?"
+
+
+def what_is(phase: str) -> Callable[[Data], str]:
+    """Ask for what could not be inferred in a phase."""
+    return lambda data: (
+        proposed(data, phase).get("blocked_on")
+        or f"{failure_detail(data)} {SOUGHT[phase]}".lstrip()
+    )
+
+
+def what_is_the_action(data: Data) -> str:
+    """Ask for the action: for what could not be inferred, or for what should be different."""
+    action = proposed(data, ACTION)
+    why = why_turned_down(data, action) if is_call(action) and not data.get("failure") else ""
+    if not why:
+        return what_is(ACTION)(data)
+    return (
+        f"Your answer changed nothing: it would be {action_line(action)} again, {_but(why)}"
+        " What should be different? Say it in other words, or give the exact parameters."
+    )
+
+
+def may_it_be_done(data: Data) -> str:
+    """Ask for consent to the action."""
+    if ((data.get("proposals") or {}).get(ACTION) or {}).get("cleared"):
+        return "The proposed action was taken back. Edit in another, redirect, or reject."
+    action = proposed(data, ACTION)
+    asks = f"May this be done: {action_line(action)}?"
+    if why := why_turned_down(data, action):
+        return f"{asks} It was the same before, {_but(why)}"
+    if before := data.get("turned_down"):
+        return f"{asks} Before, it was {action_line(before[-1])}, {_but(before[-1]['why'])}"
+    return asks
+
+
+def _but(why: str) -> str:
+    return as_sentence(f"but {shortened(why, limits.WHY_SHOWN_MAX)}")
+
+
+def is_result_right(data: Data) -> str:
+    """Ask whether the result of the action is right."""
+    return f"It was done: {action_line(proposed(data, ACTION))}. Is it right?"
+
+
+def what_now(data: Data) -> str:
+    """Ask how to go on after the action failed."""
+    return f"It failed: {failure_detail(data) or 'no reason was given.'} What now?"
+
+
+def try_cleanup_again(data: Data) -> str:
+    """Ask whether to try again to tidy up the source."""
+    failed = f"Tidying up the source failed: {failure_detail(data)}"
+    computer = host(data)
+    if computer and data["failure"]["code"] == UNBEGUN:
+        return (
+            f"{failed} The request is on the computer {computer}, and only a worker of {computer}"
+            " removes it. Start one there and try again, or accept that it stays?"
+        )
+    return f"{failed} Try again, or accept it?"
+
+
+def action_line(payload: Mapping[str, Any]) -> str:
+    """Return an action as one line."""
+    parameters = payload.get("parameters") or {}
+    shown = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(parameters.items()))
+    return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"

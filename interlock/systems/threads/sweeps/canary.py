@@ -1,0 +1,80 @@
+"""Submits a canary from time to time, and deletes those that have ended.
+
+Only the newest that is done is kept: it says when work got through last, and its log how fast.
+
+What it can get wrong: two workers that sweep at the same moment submit one canary, since its id
+follows from the time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from interlock.kernel.event import Cause
+from interlock.kernel.store.indexes import Indexes
+from interlock.kernel.store.listings import ListedRecord
+from interlock.kernel.table import PRODUCER
+from interlock.systems.threads.canary import (
+    CANARIES_MAX,
+    PATIENCE_S,
+    PAYLOAD,
+    Canaries,
+    canaries,
+)
+from interlock.systems.threads.machines.canary.table import CANARY
+from interlock.workers.config import Settings, ms
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, act_on_each
+
+# No caller repeats the submission of a canary later, so its id needs not stay taken for a year.
+TOMBSTONE_MS = 3_600_000
+
+
+def is_needed(settings: Settings) -> bool:
+    """Whether canaries are switched on."""
+    return settings.canary_s > 0
+
+
+def due(_: Dispatch) -> list[int]:
+    """Return one partition: canaries are in any, and are read together."""
+    return [0]
+
+
+def run(dispatch: Dispatch, _: int) -> Counter[str]:
+    """Delete the canaries that have ended, all but the newest that is done; submit one if due."""
+    found = canaries(dispatch)
+    acts: dict[str, Callable[[], str]] = {
+        row.id: partial(_prune, dispatch, row) for row in found.ended() if row != found.done
+    }
+    if _is_due(found, dispatch.settings.canary_s):
+        new_id = f"canary-{found.now_ms // ms(min(dispatch.settings.canary_s, PATIENCE_S))}"
+        acts[new_id] = partial(_submit, dispatch, new_id)
+    return act_on_each(acts)
+
+
+def _is_due(found: Canaries, period_s: float) -> bool:
+    if len(found.rows) >= CANARIES_MAX:
+        return False
+    if found.newest is None:
+        return True
+    waits_s = period_s if found.newest in found.ended() else max(period_s, PATIENCE_S)
+    return found.now_ms - found.newest.created_ms >= ms(waits_s)
+
+
+def _submit(dispatch: Dispatch, new_id: str) -> str:
+    cause = Cause(PRODUCER, "to see that work gets through")
+    # A full deployment refuses what producers submit; its workers are tried all the same.
+    dispatch.lifecycle.create(CANARY.name, new_id, PAYLOAD, cause, begins=True)
+    return "submitted"
+
+
+def _prune(dispatch: Dispatch, row: ListedRecord) -> str:
+    limits = replace(dispatch.limits, tombstone_ms=TOMBSTONE_MS)
+    indexes = Indexes(dispatch.client, dispatch.keys, limits)
+    return indexes.prune(dispatch.views.record(row.id), (), age_ms=0, last=True)
+
+
+SWEEP = Sweep("canary", due, run, periods=5, is_needed=is_needed)

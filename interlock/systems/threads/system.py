@@ -1,0 +1,35 @@
+"""The entry of threads in the registry of systems."""
+
+from __future__ import annotations
+
+from interlock.workers.engine.system import CommandRow, Panel, System
+
+CLI = "interlock.systems.threads.cli"
+
+SYSTEM = System(
+    name="threads",
+    machines={
+        name: f"interlock.systems.threads.machines.{name}.table:{name.upper()}"
+        for name in ("thread", "canary")
+    },
+    unlisted=("canary",),  # Interlock submits them itself, to see that work gets through
+    effects="interlock.systems.threads.effects",
+    sweeps="interlock.systems.threads.sweeps",
+    resources=(
+        "interlock.systems.threads.inference.model:open_model",
+        "interlock.workers.gateways.capabilities.registry:open_registry",
+        "interlock.workers.gateways.sources:open_sources",
+    ),
+    commands=(
+        CommandRow("submit", f"{CLI}:submit", Panel.START, "Submit requests."),
+        CommandRow("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread, and its request."),
+        CommandRow("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to somebody."),
+    ),
+    submit={"thread": "interlock.systems.threads.intake:accept"},
+    evidence={"thread": "interlock.systems.threads.card_evidence:evidence"},
+    asked={"thread": ("inciting.text",)},
+    came={"thread": ("result", "summary", "failure", "handed_off", "reason")},
+    counted=("thread",),
+    shown=("result", "summary", "failure", "handed_off", "reason"),
+    page="interlock.systems.threads.page:PAGE",
+)

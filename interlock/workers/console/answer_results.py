@@ -1,0 +1,86 @@
+"""What became of the answers of a person: what is done, what failed, what is still at work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.kernel.errors import CallError
+from interlock.kernel.meaning import Meaning
+from interlock.kernel.record import Record
+from interlock.kernel.shortened import shortened
+from interlock.systems.threads.described import request_text
+from interlock.workers.client import Client
+from interlock.workers.console.card_summary import FAILED_KINDS
+from interlock.workers.console.plain_words import asked, name_words
+from interlock.workers.engine.answer_schema import action_of
+from interlock.workers.terminal.page_parts import state_of
+
+ACTS_READ = 100  # of all people, the latest: who answered longer ago does not wait for it any more
+AT_WORK_MS = 3_600_000
+TITLE_LENGTH_MAX = 60
+Tone = Literal["good", "bad", "busy", "calm"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """What became of a record that a person answered: "`title` `says`". `asks`: it has a card."""
+
+    record_id: str
+    title: str
+    says: str
+    tone: Tone
+    asks: bool = False
+
+
+def result_of(client: Client, record_id: str) -> AnswerResult | None:
+    """Return what became of a record, None if there is none that the viewer may see."""
+    try:
+        record = client.show(record_id) if record_id else None
+    except CallError:
+        return None
+    return _result(client, record) if record else None
+
+
+def still_at_work(client: Client, answered: AnswerResult | None) -> Sequence[AnswerResult]:
+    """Return the records that the viewer answered within an hour and that are at work.
+
+    `answered` is the one that was answered last: who has proved no name sees that one only.
+    """
+    after_ms = client.now_ms() - AT_WORK_MS
+    ids = [
+        act.record_id
+        for act in client.dispatch.acts.latest(ACTS_READ)
+        if act.by == client.actor and act.at_ms > after_ms
+    ]
+    found = client.dispatch.views.records(ids, readable_by=client.machines)
+    results = [_result(client, one) for one in found.values()]
+    if answered and answered.record_id not in found:
+        results.insert(0, answered)
+    return [one for one in results if one.tone == "busy"]
+
+
+def title_of(record: Record) -> str:
+    """Return what people call a record: its title, or the beginning of its request."""
+    text = record.title or " ".join(request_text(record.data).split())
+    return shortened(text, TITLE_LENGTH_MAX) or f"the {record.machine} {record.id}"
+
+
+def _result(client: Client, record: Record) -> AnswerResult:
+    title, state = title_of(record), state_of(record)
+    if card := next(iter(client.open_cards.of([record])), None):
+        if card.kind not in FAILED_KINDS:
+            return AnswerResult(record.id, title, f"asks: {asked(card)}", "calm", asks=True)
+        failure = card.failure or {}
+        why = str(failure.get("detail") or failure.get("code") or "no reason was given")
+        return AnswerResult(record.id, title, f"failed: {why.rstrip('.')}.", "bad", asks=True)
+    match state.meaning:
+        case Meaning.WORKS:
+            return AnswerResult(record.id, title, "is being worked on.", "busy")
+        case Meaning.DONE:
+            done = name_words(str(action_of(record.data).get("capability") or ""))
+            return AnswerResult(record.id, title, f"is done{done and f': {done}'}.", "good")
+        case Meaning.FAILED:
+            return AnswerResult(record.id, title, f"failed: it is {state.words}.", "bad")
+    return AnswerResult(record.id, title, f"is {state.words}.", "calm")

@@ -1,0 +1,85 @@
+"""Tells what the lines of a log say: what its system tells of it, else the sentence of its row."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from interlock.kernel.event import FURTHER_WORDS, Event, Note, words_of
+from interlock.kernel.machine import Machine
+from interlock.kernel.reason import moved
+from interlock.kernel.shown_stage import as_words
+from interlock.kernel.table import CREATED, PERSON
+from interlock.workers.client import Client
+from interlock.workers.console.system_pages import pages_of
+from interlock.workers.console.timeline import FAILURES, kinds_of
+from interlock.workers.terminal.page import NamedCells, Quote, StillPart, Table, ToldLine, Tone
+from interlock.workers.text import value_words
+
+log = logging.getLogger(__name__)
+
+WORDS = ("reason", *FURTHER_WORDS)  # the fields of a payload that its words are made of
+VALUES = "values"  # the field with what a step or a person sets of a workflow's data
+
+
+def told(client: Client, machine: Machine, newest: Sequence[Event | Note]) -> dict[str, ToldLine]:
+    """Return what the lines of a log say, by their positions, from its end, the newest first."""
+    lines = newest[::-1]
+    found = {line.position: each for line, each in _plainly(machine, lines)}
+    for page in pages_of(client).values():
+        if teller := page.tellers.get(machine.name):
+            try:
+                found |= teller(lines)
+            except Exception:
+                # Told plainly, the log is still there.
+                log.exception("the log of %s could not be told", machine.name)
+    return found
+
+
+def _plainly(
+    machine: Machine, lines: Sequence[Event | Note]
+) -> Iterator[tuple[Event | Note, ToldLine]]:
+    """Yield each event with its sentence, the words that came with it, and what a person set."""
+    known: dict[str, Any] = {}
+    for line in lines:
+        if not isinstance(line, Event):
+            continue
+        says = line.says or moved(line.trigger, line.source, line.target)
+        tone: Tone = "bad" if FAILURES in kinds_of(line) else ""
+        parts: list[StillPart] = [
+            Quote(words, tone) for words in words_of(line.payload, line.cause.reason)
+        ]
+        values = line.payload.get(VALUES)
+        found = dict(values) if isinstance(values, Mapping) else {}
+        if line.trigger == CREATED:
+            known |= line.payload
+        elif _is_of_person(machine, line):
+            found |= {
+                name: value
+                for name, value in line.payload.items()
+                if name not in (*WORDS, VALUES) and value not in (None, "", [], {})
+            }
+        parts += _set(found, known)
+        known |= found
+        yield line, ToldLine(f"{says[:1].upper()}{says[1:]}", parts)
+
+
+def _is_of_person(machine: Machine, line: Event) -> bool:
+    """Whether an event was fired by a person, and not by a worker."""
+    if line.cause.actor in machine.effects:
+        return False
+    return any(PERSON in row.by for row in machine.rows(line.source, line.trigger))
+
+
+def _set(found: Mapping[str, Any], known: Mapping[str, Any]) -> list[StillPart]:
+    """Return the values that a line sets, with those before them where these are known."""
+    if not found:
+        return []
+    if not any(name in known for name in found):
+        return [NamedCells({as_words(name): value_words(one) for name, one in found.items()})]
+    rows = [
+        (as_words(name), value_words(known.get(name)), value_words(value))
+        for name, value in found.items()
+    ]
+    return [Table(("", "Before", "After"), rows)]

@@ -1,0 +1,110 @@
+"""The commands about what moves a record: why it waits, its triggers, and another try."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from interlock.workers.ops import explained_page
+from interlock.workers.ops.explained import explained
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Id,
+    Reason,
+    answer,
+    answer_flag,
+    answer_record,
+    caller,
+    fail,
+    guarded,
+    json_object,
+)
+from interlock.workers.terminal.page_parts import record_answer
+
+Fields = Annotated[
+    str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
+]
+
+
+@guarded
+def explain(
+    record_id: Id,
+    trigger: Annotated[
+        str,
+        typer.Argument(
+            help="A choice of its card, or a trigger. Default: say why the record waits.",
+            show_default=False,
+        ),
+    ] = "",
+    fields_json: Fields = "{}",
+    as_json: AsJson = False,
+    name: Actor = "person",
+) -> None:
+    """Show why a record waits and what would move it, or what one trigger would do. Fires nothing.
+
+    Without a trigger: what it waits for, since when and until when, and who may fire which trigger.
+    """
+    opened = caller(name)
+    if not trigger:
+        value = explained(opened, record_id)
+        answer(value, as_json=as_json, show=explained_page.explained, now_ms=opened.now_ms())
+        return
+    payload = json_object(fields_json, "--payload", as_json=as_json)
+    found = opened.explain(record_id, trigger, payload)
+    value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
+    answer(value | asdict(found), as_json=as_json, show=record_answer)
+
+
+@guarded
+def fire(
+    record_id: Id,
+    trigger: Annotated[
+        str,
+        typer.Argument(
+            help="A trigger of its machine. Default: list those that its state takes, and fire"
+            " none.",
+            show_default=False,
+        ),
+    ] = "",
+    fields_json: Fields = "{}",
+    version: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The version with which it entered the state that you saw. The trigger is refused"
+            " if it has left that state; some triggers need this.",
+        ),
+    ] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Fire a trigger that the table lets a person or a program fire."""
+    fields, opened = json_object(fields_json, "--payload", as_json=as_json), caller(actor)
+    if not trigger:
+        value = explained(opened, record_id)
+        answer(value, as_json=as_json, show=explained_page.triggers)
+        raise typer.Exit(2)
+    record = opened.fire_by_hand(record_id, trigger, fields, reason=reason, version=version)
+    answer_record(record, as_json=as_json)
+
+
+@guarded
+def retry(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Let effects that failed, or were given up, try again now with new attempts.
+
+    A record that has failed itself is opened again by a command of its own, such as `interlock task
+    retry`: where no effect waits for another try, that command is named.
+    """
+    opened = caller(actor)
+    status = opened.retry(record_id, reason=reason)
+    if status == "nothing" and not as_json:
+        value = explained(opened, record_id)
+        nothing = f"no effect of {record_id}, which is {value['state']}, waits for another attempt"
+        fail(f"{nothing}{explained_page.instead(value)}", as_json=False, kind="")
+    answer_flag(record_id, status, as_json=as_json)

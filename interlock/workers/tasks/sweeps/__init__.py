@@ -1,8 +1,0 @@
-"""The sweeps of coding tasks, one per file. A new sweep needs a place in SWEEPS."""
-
-from __future__ import annotations
-
-from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.tasks.sweeps import assignments
-
-SWEEPS: tuple[Sweep, ...] = (assignments.SWEEP,)

@@ -1,8 +1,0 @@
-"""The sweeps of threads, one per file. A new sweep needs a place in SWEEPS."""
-
-from __future__ import annotations
-
-from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.threads.sweeps import canary
-
-SWEEPS: tuple[Sweep, ...] = (canary.SWEEP,)

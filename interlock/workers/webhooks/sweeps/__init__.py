@@ -1,8 +1,0 @@
-"""The sweeps of webhooks, one per file. A new sweep needs a place in SWEEPS."""
-
-from __future__ import annotations
-
-from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.webhooks.sweeps import deliveries
-
-SWEEPS: tuple[Sweep, ...] = (deliveries.SWEEP,)

@@ -1,0 +1,1 @@
+"""What keeps this repository in step with itself, and is not installed."""
