@@ -232,8 +232,9 @@ def test_what_a_worker_does_is_sent_to_the_page_and_seen_without_a_click(
     page.evaluate(NOTE_WHAT_APPEARS)
 
     for gate in GATES:
+        joint_deployment.reaches(paper, gate)
         words = shown_state(MACHINES["thread"], gate).words
-        expect(page.locator("#now .lead")).to_contain_text(words)
+        expect(page.locator("#now .lead .state")).to_have_text(words)
         expect(page.locator("details#not-here")).to_have_attribute("open", "")
         expect(page.get_by_label("Reason, for the log")).to_have_value("half a sentence")
         card = interlock.card(paper)
