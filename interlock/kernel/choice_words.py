@@ -28,9 +28,10 @@ class SuggestedAnswer:
 
 
 Words = Mapping[str, ChoiceWords]  # by choice
+WordsOf = Callable[[Mapping[str, Any]], Words]  # given the data of a record
 
 
-def fixed(words: Words) -> Callable[[Mapping[str, Any]], Words]:
+def fixed(words: Words) -> WordsOf:
     """Return what gives the same words whatever the record's data."""
     return lambda _: words
 

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.cycles import cycles_in
-from interlock.kernel.errors import CallError, IdTakenError
-from interlock.kernel.record import Record
-from interlock.kernel.store.codec import digest, encode
+from interlock import CallError
+from interlock.system.errors import IdTakenError
+from interlock.system.records import Dispatch, EarlyError, digest, encode
+from interlock.system.tables import Record, cycles_in
 from interlock.systems.jobs.machines.job.names import State
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.submission import EarlyError
 
 PAGE = 1_000  # jobs that are read at one time
 JOBS_READ_MAX = 100_000  # jobs that are read to find cycles through jobs that are there

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import root_of
-from interlock.workers.specs.values import parse_duration, parse_money
+from interlock import CallError
+from interlock.system.files import parse_duration, parse_money
+from interlock.system.tables import root_of
 
 FieldsOption = Annotated[
     str, typer.Option("--fields", help="More fields of the job, as a JSON object; docs/jobs.md.")

@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from interlock.kernel.amounts import MICRO
-from interlock.kernel.errors import CallError
-from interlock.kernel.store.commands import NoteDraft
+from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded
+from interlock.system.agents import last_words
+from interlock.system.models import (
+    SplitWork,
+    Unanswered,
+    UnknownPriceError,
+    call_capability,
+    open_registry,
+)
+from interlock.system.records import NoteDraft, traced_tool
+from interlock.system.tables import MICRO
+from interlock.system.text import sentence
 from interlock.systems.jobs.brief import brief_of, write_brief
 from interlock.systems.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.systems.jobs.machines.job.limits import RETRY_AFTER_S_MAX
@@ -40,17 +49,9 @@ from interlock.systems.jobs.usage import (
     time_left_ms,
     usages_of_job,
 )
-from interlock.workers.engine.tracing import traced_tool
-from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
-from interlock.workers.gateways.capabilities.call import call_capability
-from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
-from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
-from interlock.workers.supervision.redaction import last_words
-from interlock.workers.text import sentence
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.workers.gateways.llm.cost import Ledger
+    from interlock.system.models import Ledger
 
 WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.record import Record, root_of
+from interlock import EffectWork
+from interlock.system.agents import environment_of_work
+from interlock.system.records import PREFIX, Dispatch
+from interlock.system.tables import Record, root_of
 from interlock.systems.jobs.evidence import kept_file
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.manifest import job_folder
-from interlock.workers.config import PREFIX
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import EffectWork
-from interlock.workers.engine.work_environment import environment_of_work
 
 BRIEF_FILE = "brief.json"
 REPLY_FILE = "reply.json"

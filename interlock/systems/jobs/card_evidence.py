@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from interlock.kernel.record import Record
+from interlock import Client
+from interlock.system.pages import CopyableText, LongText, Section, Sentence
+from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
-from interlock.workers.client import Client
-from interlock.workers.terminal.page import CopyableText, LongText, Section, Sentence
 
 FILES_MAX = 6  # files that a card shows, the newest
 FILE_BYTES_MAX = 8_000  # of each of them

@@ -10,6 +10,20 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from interlock import guarded
+from interlock.system.commands import (
+    Actor,
+    AsJson,
+    Reason,
+    Tagged,
+    answer,
+    answer_record,
+    asked_answer,
+    client,
+    fail,
+    grouped,
+)
+from interlock.system.pages import NamedCells, Page, Section, fields, state_name
 from interlock.systems.jobs import page
 from interlock.systems.jobs.admission import dependencies_in
 from interlock.systems.jobs.arguments import (
@@ -27,21 +41,6 @@ from interlock.systems.jobs.file.writer import graph_text
 from interlock.systems.jobs.reply import schemas
 from interlock.systems.jobs.status import GraphView
 from interlock.systems.jobs.verbs import REVIEW_AGAIN, VERBS, Verb
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    asked_answer,
-    client,
-    fail,
-    grouped,
-    guarded,
-)
-from interlock.workers.terminal.page import NamedCells, Page, Section
-from interlock.workers.terminal.page_parts import fields, state_name
 
 app = typer.Typer()
 # The headings in the help, each with its options.

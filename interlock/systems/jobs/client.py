@@ -11,15 +11,20 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from interlock.kernel.errors import (
-    CallError,
-    GuardRefusedError,
-    IllegalTransitionError,
-    StaleDecisionError,
+from interlock import CallError, Client, Submitted
+from interlock.system.errors import GuardRefusedError, IllegalTransitionError, StaleDecisionError
+from interlock.system.records import (
+    Call,
+    Warrant,
+    check_submission,
+    digest,
+    encode,
+    of_machine,
+    op_id_of_call,
+    polls,
+    was_created_with,
 )
-from interlock.kernel.record import PRIORITY_DEFAULT, Record, RecordContent, record_id
-from interlock.kernel.store.codec import digest, encode
-from interlock.kernel.store.commands import Call, Warrant
+from interlock.system.tables import PRIORITY_DEFAULT, Record, RecordContent, record_id
 from interlock.systems.jobs.admission import GraphAdmission, dependencies_in
 from interlock.systems.jobs.file.file import GraphFile, Step
 from interlock.systems.jobs.machines.graph.payloads import NewGraph
@@ -27,14 +32,6 @@ from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.machines.job.payloads import NewJob, RunUntil
 from interlock.systems.jobs.manifest import restore_manifest
 from interlock.systems.jobs.verbs import VERBS, Verb, at_gate, next_steps, verb_named
-from interlock.workers.client import Client, of_machine
-from interlock.workers.engine.polling import polls
-from interlock.workers.engine.submission import (
-    Submitted,
-    check_submission,
-    op_id_of_call,
-    was_created_with,
-)
 
 # The fields that a job takes over from its graph, each with its default.
 INHERITED_DEFAULTS: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}

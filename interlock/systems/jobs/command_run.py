@@ -14,16 +14,20 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from interlock.kernel.errors import KernelError
-from interlock.kernel.record import root_of
+from interlock import EffectWork, KernelError
+from interlock.system.agents import (
+    Sandbox,
+    clock,
+    end_bound,
+    extend,
+    has_ended,
+    open_sandbox,
+    start_bound,
+)
+from interlock.system.tables import root_of
 from interlock.systems.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.reply import open_plain_file
-from interlock.workers.engine.work import EffectWork
-from interlock.workers.engine.work_sandbox import open_sandbox
-from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
-from interlock.workers.processes.clock import clock
-from interlock.workers.processes.sandbox import Sandbox
 
 OUTPUT_FILE = "output.log"
 RUNS = "runs"

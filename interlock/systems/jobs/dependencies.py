@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.families import countdowns_begun
-from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
-from interlock.kernel.table import Terminal
+from interlock import CallError, EffectWork, Outcome, Terminal
+from interlock.system.errors import UnknownRecordError
+from interlock.system.files import starved_by
+from interlock.system.records import MISSING, PLACEHOLDER, Dispatch, Subscriber
+from interlock.system.tables import countdowns_begun
 from interlock.systems.jobs.machines.job.names import State, Trigger
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.specs.dependencies import starved_by
 
 CYCLE = "cycle"
 CYCLE_LENGTH_MAX = 100  # jobs of a cycle that are named

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock.system.files import FolderError, UntrustedFolder
+from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
 from interlock.systems.jobs.reply import ReplyError
-from interlock.workers.files.folder import FolderError, UntrustedFolder
-from interlock.workers.text import sentence
 
 
 def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from interlock import Client, Submitted
 from interlock.systems.jobs.client import Graphs
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
 
 
 def accept_job(client: Client, job: str, payload: Mapping[str, Any], priority: int) -> Submitted:

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.event import Event, Note
-from interlock.kernel.record import Record
-from interlock.kernel.store.fold import fold
+from interlock import Event, Note
+from interlock.system.records import Dispatch, fold
+from interlock.system.tables import Record
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.machines.job.names import State, Trigger
-from interlock.workers.engine.dispatch import Dispatch
 
 MANIFEST_FILE = "job_manifest.json"
 LOCK_FILE = ".manifest.lock"

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from interlock import Settings
+from interlock.system.models import (
+    MODEL_VARIABLE,
+    OpenAnswer,
+    Unanswered,
+    blocks,
+    is_embedded,
+    new_marker,
+)
 from interlock.systems.jobs.machines.job.limits import SUMMARY_LENGTH_MAX
-from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.answers import OpenAnswer
-from interlock.workers.gateways.llm.blocks import blocks, new_marker
-from interlock.workers.gateways.llm.options import MODEL_VARIABLE, is_embedded
-from interlock.workers.gateways.llm.outcome import Unanswered
 
 if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
     from pydantic_ai import Agent, RunContext
 
-    from interlock.workers.gateways.llm.cost import Ledger
-    from interlock.workers.gateways.llm.exchange import Exchange
+    from interlock.system.models import Exchange, Ledger
 
 ANSWER_TOKENS_MAX = 8_192  # of one answer of a model
 
@@ -127,7 +130,7 @@ def open_job_model(settings: Settings) -> JobModel | None:
     """Open the model that the settings name; None for the embedded one."""
     if is_embedded(settings.model):
         return None
-    from interlock.workers.gateways.llm.model import exchange_of  # noqa: PLC0415
+    from interlock.system.models import exchange_of  # noqa: PLC0415
 
     return JobModel(exchange_of(settings, settings.model, variable=MODEL_VARIABLE))
 

@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from interlock.kernel.amounts import MICRO, dollars
-from interlock.kernel.record import Record, root_of
-from interlock.systems.jobs.client import GraphRecords, Graphs
-from interlock.systems.jobs.drawing.drawing import svg
-from interlock.systems.jobs.status import GraphView
-from interlock.workers.client import Client
-from interlock.workers.terminal.page import (
+from interlock import Client
+from interlock.system.commands import counted
+from interlock.system.pages import (
     Bar,
     Cell,
     CopyableText,
@@ -30,10 +26,13 @@ from interlock.workers.terminal.page import (
     Table,
     Tone,
     ViewLink,
+    state_name,
 )
-from interlock.workers.terminal.page_parts import state_name
-from interlock.workers.terminal.screen import counted
-from interlock.workers.text import duration
+from interlock.system.tables import MICRO, Record, dollars, root_of
+from interlock.system.text import duration
+from interlock.systems.jobs.client import GraphRecords, Graphs
+from interlock.systems.jobs.drawing.drawing import svg
+from interlock.systems.jobs.status import GraphView
 
 GRAPHS_MAX = 20
 JOBS_MAX = 200

@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from interlock.system.files import InvalidDataError, model_of, problem_of_path
+from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.limits import (
     DETAIL_LENGTH_MAX,
     EVIDENCE_MAX,
@@ -28,9 +30,6 @@ from interlock.systems.jobs.machines.job.limits import (
 )
 from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.machines.job.payloads import ReviewVerdict
-from interlock.workers.files.folder import problem_of_path
-from interlock.workers.specs.models import InvalidDataError, model_of
-from interlock.workers.text import sentence
 
 REPLY_BYTES_MAX = 256 * 1024  # of the file in which a command replies
 PAUSE_S_DEFAULT = 60  # before the next try, where the reply does not say how long

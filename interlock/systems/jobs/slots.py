@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.record import Record, RecordId, root_of
+from interlock import EffectWork
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record, RecordId, root_of
 from interlock.systems.jobs.machines.effects import SCHEDULING
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import EffectWork
 
 GRAPH, QUEUE = "graph", "queue"
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.event import Note
-from interlock.kernel.record import Record, RecordContent, root_of
-from interlock.kernel.table import Terminal
+from interlock import Note, Terminal
+from interlock.system.records import card_of, no_registry
+from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.text import duration
 from interlock.systems.jobs.client import GraphRecords, Graphs
 from interlock.systems.jobs.dependencies import CYCLE
 from interlock.systems.jobs.drawing.drawing import DrawnJob
@@ -19,8 +20,6 @@ from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.manifest import manifest_now
 from interlock.systems.jobs.usage import GRAPH, JOB, LimitUsage, usages
 from interlock.systems.jobs.verbs import legal_verbs
-from interlock.workers.engine.card import card_of, no_registry
-from interlock.workers.text import duration
 
 JOBS_SHOWN_MAX = 50  # jobs of each kind that are listed
 # The jobs of a halted graph wait for this "slot", which scheduling notes.

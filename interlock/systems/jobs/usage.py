@@ -7,12 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.kernel.amounts import MICRO, MONEY
-from interlock.kernel.errors import CallError, OpIdReusedError
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, NoteDraft, Warrant
-from interlock.workers.engine.work import EffectWork
+from interlock import CallError, EffectWork
+from interlock.system.errors import OpIdReusedError
+from interlock.system.records import Call, NoteDraft, Warrant
+from interlock.system.tables import MICRO, MONEY, Cause, Record
 
 JOB, GRAPH = "job", "graph"
 HALTED = "halted"

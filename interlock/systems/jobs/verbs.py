@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
+from interlock import CallError, Machine
+from interlock.system.tables import Record
 from interlock.systems.jobs.machines.job.names import State, Trigger
 
 ACTORS = ("person", "producer")

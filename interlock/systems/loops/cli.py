@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.systems.loops import page
-from interlock.systems.loops.client import LIVES_MAX, Loops
-from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
-from interlock.systems.loops.mailbox import OPERATOR, UnknownAgentError
-from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import (
+from interlock import guarded
+from interlock.system.commands import (
     Actor,
     AsJson,
     Reason,
@@ -25,14 +21,17 @@ from interlock.workers.terminal.answer import (
     echo_output,
     fail,
     grouped,
-    guarded,
     listed,
+    screen,
 )
-from interlock.workers.terminal.page import Page, Section
-from interlock.workers.terminal.page_parts import record_answer, record_state
+from interlock.system.pages import Page, Section, record_answer, record_state
+from interlock.systems.loops import page
+from interlock.systems.loops.client import LIVES_MAX, Loops
+from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
+from interlock.systems.loops.mailbox import OPERATOR, UnknownAgentError
 
 if TYPE_CHECKING:  # imported where it is opened
-    from interlock.workers.remote.client import HttpClient
+    from interlock import HttpClient
 
 app = typer.Typer()
 

@@ -7,20 +7,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from interlock import CallError, Client
 from interlock.git.branch import commit_of, head_commit
 from interlock.git.repository import Repository
-from interlock.kernel.errors import CallError, HeldError, IdTakenError, InvalidPayloadError
-from interlock.kernel.record import Record
-from interlock.kernel.store.codec import UNREADABLE, unreadable_record
+from interlock.system.agents import Logs, read_logs, tail_agent
+from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
+from interlock.system.records import UNREADABLE, polls, unreadable_record
+from interlock.system.tables import Record
 from interlock.systems.loops.machines.loop.names import State, Trigger
 from interlock.systems.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
 from interlock.systems.loops.output_source import output_source, session_output
 from interlock.systems.loops.paths import AgentPaths, is_name, name_of
 from interlock.systems.loops.session_prompt import PromptLostError, read_prompt
-from interlock.workers.client import Client
-from interlock.workers.engine.polling import polls
-from interlock.workers.engine.printed_output import Logs
-from interlock.workers.supervision.logs import read_logs, tail_agent
 
 LIVES_MAX = 1_000  # that one agent may have had
 IN_USE = "an agent {!r} is at work; stop it first, or choose another name"

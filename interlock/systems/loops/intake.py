@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from interlock import Client, Submitted, validated
 from interlock.git.errors import RefusedError
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import validated
-from interlock.kernel.record import RecordId
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Request, was_created_with
+from interlock.system.tables import RecordId
 from interlock.systems.loops.client import Loops
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Request, Submitted, was_created_with
 
 
 class MailRequest(Request):

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.event import Event
-from interlock.kernel.record import Record, RecordId
-from interlock.kernel.store.inboxes import Mail, position
+from interlock import CallError, Event
+from interlock.system.records import Dispatch, Mail, position
+from interlock.system.tables import Record, RecordId
 from interlock.systems.loops.machines.loop.names import SELF, Trigger
 from interlock.systems.loops.paths import is_name
-from interlock.workers.engine.dispatch import Dispatch
 
 OPERATOR = "operator"
 PAGE = 500  # messages that are read at one time

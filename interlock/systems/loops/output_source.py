@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlock.kernel.record import Record
-from interlock.kernel.store.outputs import OutputSource
+from interlock import Client
+from interlock.system.agents import NoOutputError
+from interlock.system.records import OutputSource
+from interlock.system.tables import Record
 from interlock.systems.loops.paths import session_below_home
-from interlock.workers.client import Client
-from interlock.workers.engine.printed_output import NoOutputError
 
 
 def output_source(_: Client, record: Record, run: int | None = None) -> OutputSource | None:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.event import Note
-from interlock.kernel.record import Record
-from interlock.systems.loops.client import Loops
-from interlock.systems.loops.output_source import session_output
-from interlock.systems.loops.paths import name_of
-from interlock.workers.client import Client
-from interlock.workers.supervision.page import agent_output
-from interlock.workers.terminal.page import (
+from interlock import Client, Note
+from interlock.system.pages import (
     ActForm,
     Cell,
     CopyableText,
@@ -30,8 +24,13 @@ from interlock.workers.terminal.page import (
     Table,
     Until,
     ViewLink,
+    agent_output,
+    state_name,
 )
-from interlock.workers.terminal.page_parts import state_name
+from interlock.system.tables import Record
+from interlock.systems.loops.client import Loops
+from interlock.systems.loops.output_source import session_output
+from interlock.systems.loops.paths import name_of
 
 MAIL_MAX = 30
 LINES_MAX = 40

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from interlock import Settings
 from interlock.git.branch import PREFIX, mark_of
 from interlock.git.errors import Refusal, RefusedError
 from interlock.git.repository import Identity, Repository
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import Worktree, add_worktree, rehome, worktrees
-from interlock.kernel.record import record_id
+from interlock.system.tables import record_id
 from interlock.systems.loops.machines.loop.payloads import NAME
-from interlock.workers.config import Settings
 
 FOLDER = "agents"
 # The prompts and output of this many attempts are kept for each life.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from interlock.kernel.store.inboxes import Mail, position
-from interlock.kernel.table import Data
+from interlock.system.files import write_private
+from interlock.system.records import Mail, position
+from interlock.system.tables import RecordData as Data
+from interlock.system.text import moment
 from interlock.systems.loops.machines.loop.limits import LETTERS_MAX, PROMPT_LENGTH_MAX
-from interlock.workers.files.private import write_private
-from interlock.workers.text import moment
 
 # The state of the worktree is there for orientation; the agent can ask git for the rest.
 WORKTREE_TEXT_LENGTH_MAX = 4_000

@@ -15,44 +15,44 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock import CallError, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.git.private_copy import bring_commits, bring_in, sandbox_of
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
-from interlock.kernel.errors import CallError, KernelError
-from interlock.kernel.store.commands import NoteDraft
+from interlock.system.agents import (
+    FOLDER_DELETED,
+    LEASE_LOST_ERRORS,
+    STREAMS,
+    AgentBlocked,
+    AgentFailed,
+    AgentProcess,
+    AgentReady,
+    Command,
+    Exit,
+    LeasedProcess,
+    LogFiles,
+    MailSent,
+    Progress,
+    RejectedLine,
+    ReportKinds,
+    Sandbox,
+    SandboxError,
+    SpawnError,
+    SplitRequested,
+    Supervisor,
+    UsageAdded,
+    environment_of_work,
+    last_words,
+    open_repository,
+    supervise,
+)
+from interlock.system.records import PREFIX, Dispatch, NoteDraft
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.machines.effects import SESSION
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, name_of
 from interlock.systems.loops.session_prompt import read_prompt
-from interlock.workers.config import PREFIX
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Outcome
-from interlock.workers.engine.work_environment import environment_of_work
-from interlock.workers.engine.work_sandbox import SandboxError, open_repository
-from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
-from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.supervision.leased_process import (
-    FOLDER_DELETED,
-    LEASE_LOST_ERRORS,
-    Command,
-    LeasedProcess,
-)
-from interlock.workers.supervision.redaction import last_words
-from interlock.workers.supervision.reports import (
-    AgentBlocked,
-    AgentFailed,
-    AgentReady,
-    MailSent,
-    Progress,
-    RejectedLine,
-    SplitRequested,
-    UsageAdded,
-)
-from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.supervision.streams.interlock import ReportKinds
-from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 STOP_GRACE_S = 3.0  # from SIGTERM until SIGKILL, for a session that is stopped
 # The table's timer `grace` ends an interrupted session, so the process itself has no limit here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import CommandRow, Panel, System
+from interlock import CommandRow, Panel, System
 
 HELP = "Long-lived agents and their mail."
 

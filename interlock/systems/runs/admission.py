@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.record import Record
+from interlock import CallError
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record
 from interlock.systems.runs.archive.findings import Validation
 from interlock.systems.runs.archive.validation import validate_runs
 from interlock.systems.runs.history import execution_from_stored
 from interlock.systems.runs.plan.model import RunPlan
 from interlock.systems.runs.sequence import next_step
-from interlock.workers.engine.dispatch import Dispatch
 
 # Records are read one after the other: a run that is created meanwhile looks as if it were missing.
 READS_MAX = 3

@@ -8,11 +8,11 @@ from interlock.git.checkpoint_store import CheckpointStore, UnknownCheckpointErr
 from interlock.git.diff import Diff, diff
 from interlock.git.errors import GitError
 from interlock.git.repository import Repository
-from interlock.kernel.record import Record, root_of
+from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record, root_of
 from interlock.systems.runs.checkpoint_list import list_checkpoints
 from interlock.systems.runs.machines.run.table import SELF as RUN
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 
 
 def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:

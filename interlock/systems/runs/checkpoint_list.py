@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import Record
+from interlock import CallError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of, history, numbered_below, record_number
 from interlock.systems.runs.machines.values import CheckpointType
 from interlock.systems.runs.outcome import CodonEnd
 from interlock.systems.runs.sequence import Execution
 from interlock.systems.runs.start import runs_of
-from interlock.workers.engine.dispatch import Dispatch
 
 INITIAL = "initial"
 RESCUED = "recovery"

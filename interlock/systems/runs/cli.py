@@ -12,16 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.record import Record
+from interlock import guarded
+from interlock.system.commands import Actor, AsJson, Reason, answer, client
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.pages import fields
+from interlock.system.tables import Record
 from interlock.systems.runs import page
 from interlock.systems.runs.client import AppliedEvent, Runs
 from interlock.systems.runs.history import run_number
 from interlock.systems.runs.machines.published_names import to_published
 from interlock.systems.runs.run_values import codon_value, run_value
 from interlock.systems.runs.state_file import published_costs, published_run
-from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
-from interlock.workers.terminal.page_parts import fields
 
 app = typer.Typer()
 

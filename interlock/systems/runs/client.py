@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from interlock.kernel.errors import (
-    InvalidPayloadError,
-    StoreDownError,
-    UnknownRecordError,
-)
-from interlock.kernel.event import Note
-from interlock.kernel.record import Record, RecordId
+from interlock import Client, Note
+from interlock.system.errors import InvalidPayloadError, StoreDownError, UnknownRecordError
+from interlock.system.records import Intervals, polls
+from interlock.system.tables import Record, RecordId
 from interlock.systems.runs.admission import refuse_invalid_runs, workspace_record
 from interlock.systems.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.systems.runs.archive.findings import Validation
@@ -53,8 +50,6 @@ from interlock.systems.runs.start import (
     total_costs,
 )
 from interlock.systems.runs.state_file import validate_state_file, write_state_file
-from interlock.workers.client import Client
-from interlock.workers.engine.polling import Intervals, polls
 
 PAGE = 500
 FROM_THE_START = "0-0"

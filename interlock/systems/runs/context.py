@@ -10,14 +10,24 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock import EffectWork
 from interlock.git.checkpoint_store import (
     FOLDER,
     STORE,
     Checkpoint,
     CheckpointStore,
 )
-from interlock.kernel.event import Cause
-from interlock.kernel.store.commands import InitialLease
+from interlock.system.agents import Sandbox, clock, folder_sandbox, trace_settings
+from interlock.system.files import write_private
+from interlock.system.records import (
+    PREFIX,
+    Dispatch,
+    Heartbeat,
+    InitialLease,
+    as_variable,
+    read_initial_lease,
+)
+from interlock.system.tables import Cause
 from interlock.systems.runs.machines.effects import STEP
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
@@ -26,16 +36,6 @@ from interlock.systems.runs.sentinels.call import ModelAccess
 from interlock.systems.runs.sentinels.host import SentinelHost
 from interlock.systems.runs.sentinels.specification import SentinelSpecification
 from interlock.systems.runs.sequence import NextCodon
-from interlock.workers.config import PREFIX, as_variable
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.leases import read_initial_lease
-from interlock.workers.engine.work import EffectWork
-from interlock.workers.engine.work_environment import trace_settings
-from interlock.workers.engine.work_sandbox import folder_sandbox
-from interlock.workers.files.private import write_private
-from interlock.workers.processes.clock import clock
-from interlock.workers.processes.sandbox import Sandbox
 
 
 @dataclass(slots=True)

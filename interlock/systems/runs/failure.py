@@ -22,9 +22,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.system.text import sentence
 from interlock.systems.runs.machines.limits import RETRY_AFTER_MS_MAX
 from interlock.systems.runs.machines.values import FailureType
-from interlock.workers.text import sentence
 
 ERROR_LENGTH_READ = 16_000
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.views import Views
+from interlock import Machine
+from interlock.system.records import Views
+from interlock.system.tables import Record, root_of
 from interlock.systems.runs.machines.codon_types import (
     Codon,
     CompletedCodon,

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.errors import HeldError, IdTakenError, InvalidPayloadError
-from interlock.kernel.payload import Shape, validated
-from interlock.kernel.record import Record
+from interlock import Client, Shape, Submitted, validated
+from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
+from interlock.system.tables import Record
 from interlock.systems.runs.machines.values import Path as FolderPath
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.plan.file import read_plan_fields
@@ -23,8 +23,6 @@ from interlock.systems.runs.start import (
     run_started_for,
     start_run,
 )
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
 
 
 class RunRequest(Shape):

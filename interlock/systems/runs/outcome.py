@@ -26,10 +26,10 @@ import signal
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from interlock.system.text import sentence
 from interlock.systems.runs.failure import CodonFailure, classify_failure
 from interlock.systems.runs.machines.values import FailureType
 from interlock.systems.runs.plan.model import BudgetPolicy
-from interlock.workers.text import sentence
 
 NO_PROCESS = -1
 _SIGNAL_EXIT_CODE_BASE = 128

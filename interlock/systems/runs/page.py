@@ -5,26 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import Record, root_of
-from interlock.systems.runs.checkpoint_diff import SOURCE
-from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
-from interlock.systems.runs.client import Runs
-from interlock.systems.runs.history import numbered_below, run_number
-from interlock.systems.runs.machines.run.table import SELF as RUN
-from interlock.systems.runs.run_values import (
-    SHA_LENGTH_SHOWN,
-    Row,
-    run_value,
-    sentinels_text,
-    start_text,
-)
-from interlock.systems.runs.start import total_costs
-from interlock.workers.client import Client, of_machine
-from interlock.workers.supervision.page import shown_diff
-from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.terminal.page import (
+from interlock import CallError, Client
+from interlock.system.commands import short
+from interlock.system.pages import (
     Button,
     Cell,
     CopyableText,
@@ -44,10 +27,27 @@ from interlock.workers.terminal.page import (
     Table,
     Tone,
     ViewLink,
+    look_at_diff,
+    shown_diff,
+    state_name,
 )
-from interlock.workers.terminal.page_parts import state_name
-from interlock.workers.terminal.screen import short
-from interlock.workers.text import clock, duration
+from interlock.system.records import of_machine
+from interlock.system.tables import Record, dollars, root_of
+from interlock.system.text import clock_time as clock
+from interlock.system.text import duration
+from interlock.systems.runs.checkpoint_diff import SOURCE
+from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
+from interlock.systems.runs.client import Runs
+from interlock.systems.runs.history import numbered_below, run_number
+from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.run_values import (
+    SHA_LENGTH_SHOWN,
+    Row,
+    run_value,
+    sentinels_text,
+    start_text,
+)
+from interlock.systems.runs.start import total_costs
 
 RUNS_MAX = 20
 CHECKPOINTS_MAX = 100

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.workers.config import PREFIX, Settings
-from interlock.workers.supervision.launch import label_of
+from interlock import Settings
+from interlock.system.agents import label_of
+from interlock.system.records import PREFIX
 
 FOLDER = "runs"
 SLUG_LENGTH_MAX = 40

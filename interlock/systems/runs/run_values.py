@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.record import Record
+from interlock.system.tables import Record, dollars
+from interlock.system.text import duration
 from interlock.systems.runs.history import history, record_number
 from interlock.systems.runs.machines.codon_types import (
     Codon,
@@ -21,7 +21,6 @@ from interlock.systems.runs.machines.codon_types import (
 )
 from interlock.systems.runs.plan.model import RunPlan
 from interlock.systems.runs.sequence import progress
-from interlock.workers.text import duration
 
 Row = Mapping[str, Any]
 SHA_LENGTH_SHOWN = 10

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import count
 from typing import TypeAlias, assert_never
 
-from interlock.kernel.errors import CallError
+from interlock import CallError
 from interlock.systems.runs.machines.limits import RETRY_AFTER_MS_MAX
 from interlock.systems.runs.machines.values import LoopContext
 from interlock.systems.runs.outcome import CodonEnd

@@ -14,15 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from interlock.kernel.errors import (
-    CallError,
-    HeldError,
-    IdTakenError,
-    InvalidIdError,
-    UnknownRecordError,
-)
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, record_id, root_of
+from interlock import CallError
+from interlock.system.errors import HeldError, IdTakenError, InvalidIdError, UnknownRecordError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Cause, Record, record_id, root_of
 from interlock.systems.runs.admission import (
     refuse_invalid_plan,
     refuse_invalid_runs,
@@ -37,7 +32,6 @@ from interlock.systems.runs.machines.run.table import SELF as RUN
 from interlock.systems.runs.machines.values import ContinuedStart
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.sequence import Execution
-from interlock.workers.engine.dispatch import Dispatch
 
 PAGE = 200
 RUNS_POWER_MAX = 27

@@ -14,9 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.payload import parsed
-from interlock.kernel.record import Record
+from interlock import CallError
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.files import write_with_backup
+from interlock.system.tables import Record, parsed
 from interlock.systems.runs.archive.consistency import checkpoint_shas
 from interlock.systems.runs.archive.export import ExportError, WrittenExport
 from interlock.systems.runs.archive.findings import Fault, Finding, Validation, validation
@@ -29,7 +30,6 @@ from interlock.systems.runs.machines.published_names import (
     to_published,
 )
 from interlock.systems.runs.machines.translation import branch_of
-from interlock.workers.files.durable import write_with_backup
 
 Family = Sequence[tuple[Record, Sequence[Record]]]
 

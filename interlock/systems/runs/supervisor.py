@@ -12,16 +12,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from interlock import CallError, KernelError, Outcome
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
-from interlock.kernel.errors import (
-    CallError,
-    ClosedParentError,
-    FencedError,
-    HeldError,
-    KernelError,
-)
-from interlock.kernel.record import Record, root_of
+from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
+from interlock.system.errors import ClosedParentError, FencedError, HeldError
+from interlock.system.records import Dispatch, polls, traced
+from interlock.system.tables import Record, root_of
 from interlock.systems.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
 from interlock.systems.runs.codon.execution import CodonExecution
 from interlock.systems.runs.codon.usage import BudgetUsage, exceeded_limit
@@ -34,13 +31,6 @@ from interlock.systems.runs.paths import RunPaths, codon_paths
 from interlock.systems.runs.plan.model import RunPlan
 from interlock.systems.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
 from interlock.systems.runs.start import RunRefusedError
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.polling import polls
-from interlock.workers.engine.tracing import traced
-from interlock.workers.engine.work import Outcome
-from interlock.workers.supervision.launch import LaunchSpec
-from interlock.workers.supervision.leftovers import kill_leftovers
-from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 POLL_S = 0.1
 # After this time every lease of an earlier run and its grace period are over.

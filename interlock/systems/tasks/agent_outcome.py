@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import KernelError
-from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
+from interlock import KernelError, Outcome
+from interlock.system.agents import AgentFailed, Exit
+from interlock.system.records import Dispatch
+from interlock.system.tables import ENDS_WELL, AbortReason, TransitionReason, why_of
+from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.machines.breaker import Trip
 from interlock.systems.tasks.parent_task import cancelled_parent
 from interlock.systems.tasks.turn_reports import EndReport
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import Outcome
-from interlock.workers.processes.agent.process import Exit
-from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.reports import AgentFailed
 
 DETAIL_LENGTH_MAX = 2_000  # characters of what an agent that failed said
 

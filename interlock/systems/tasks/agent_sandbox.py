@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.git.private_copy import sandbox_of
+from interlock.system.agents import Sandbox
 from interlock.systems.tasks.current_task import CurrentTask
-from interlock.workers.processes.sandbox import Sandbox
 
 TASK_FILE = "task.md"
 

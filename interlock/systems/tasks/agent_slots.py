@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.workers.config import Settings
-from interlock.workers.files.private import make_folders
+from interlock import Settings
+from interlock.system.files import make_folders
 
 # The note of a task that waits for a slot, and how long it is believed.
 SLOT_AWAITED = "slot_awaited"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.reason import AbortReason
-from interlock.kernel.record import Record, root_of
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Dispatch
+from interlock.system.tables import AbortReason, Record, root_of
 from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
-from interlock.workers.engine.dispatch import Dispatch
 
 ALIVE = ("starting", "working", "idle")
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from interlock.kernel.errors import IllegalTransitionError, InvalidPayloadError
-from interlock.kernel.reason import AbortReason, TransitionReason, why_of
-from interlock.kernel.record import Record
+from interlock import Client
+from interlock.system.errors import IllegalTransitionError, InvalidPayloadError
+from interlock.system.records import of_machine
+from interlock.system.tables import AbortReason, Record, TransitionReason, why_of
 from interlock.systems.tasks.agent_tree import ALIVE, reached
 from interlock.systems.tasks.identities import ensure_identity
 from interlock.systems.tasks.machines.abort import AbortScope
 from interlock.systems.tasks.machines.trust import MINIMUM_TRUST, Trust, allowed
-from interlock.workers.client import Client, of_machine
 
 Scope = Literal["sibling", "session"]
 

@@ -6,18 +6,11 @@ from typing import Annotated
 
 import typer
 
+from interlock import guarded
+from interlock.system.commands import Actor, AsJson, Reason, answer, answer_record, client
+from interlock.system.pages import record_answer
 from interlock.systems.tasks import page
 from interlock.systems.tasks.agents import Agents, Scope
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Reason,
-    answer,
-    answer_record,
-    client,
-    guarded,
-)
-from interlock.workers.terminal.page_parts import record_answer
 
 app = typer.Typer()
 

@@ -8,13 +8,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from uuid import uuid4
 
+from interlock import KernelError
 from interlock.git.errors import GitError
-from interlock.kernel.errors import KernelError
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.commands import InitialLease, NoteDraft
-from interlock.kernel.store.leases import Lease
-from interlock.kernel.table import Data
+from interlock.system.agents import SupervisorError, launch
+from interlock.system.records import Dispatch, InitialLease, Lease, NoteDraft, read_initial_lease
+from interlock.system.tables import Cause, Record, root_of
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
 from interlock.systems.tasks.calls import holder_call
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names, claim_to_come
@@ -34,9 +33,6 @@ from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.systems.tasks.verification.signals import InvalidSignalError
 from interlock.systems.tasks.work_folders import delete_old_work_folders
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import read_initial_lease
-from interlock.workers.supervision.launch import SupervisorError, launch
 
 SPAWN_LIMIT_S = 600  # an agent that does not work so long after its creation has failed to start
 AFTER_DEADLINE_S = 120  # in which a supervisor learns of the deadline and ends its agent

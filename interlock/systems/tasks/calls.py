@@ -7,11 +7,9 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.event import Cause
-from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.leases import Lease
-from interlock.workers.engine.dispatch import Dispatch
+from interlock import CallError
+from interlock.system.records import Call, Dispatch, Lease, Warrant
+from interlock.system.tables import Cause
 
 
 def component_call(name: str, trigger: str, record_id: str) -> Call:

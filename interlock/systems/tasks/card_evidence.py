@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.kernel.record import Record
-from interlock.systems.tasks.left_work import left_work
-from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
-from interlock.systems.tasks.output_source import output_source
-from interlock.systems.tasks.task_diff import SOURCE
-from interlock.workers.client import Client
-from interlock.workers.engine.record_diff import DiffLimits
-from interlock.workers.supervision.page import agent_output, shown_diff
-from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.terminal.page import (
+from interlock import Client
+from interlock.system.pages import (
     Cell,
     CopyableText,
+    DiffLimits,
     LivePart,
     LongText,
     NamedCells,
     Part,
     Section,
     Sentence,
+    agent_output,
+    look_at_diff,
+    shown_diff,
 )
-from interlock.workers.text import is_said
+from interlock.system.tables import Record
+from interlock.system.text import is_said
+from interlock.systems.tasks.left_work import left_work
+from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
+from interlock.systems.tasks.output_source import output_source
+from interlock.systems.tasks.task_diff import SOURCE
 
 LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.kernel.record import Record, root_of
+from interlock import Settings
+from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.work_folders import work_folder_of
-from interlock.workers.config import Settings
 
 # The states in which the last claim of a task is still the current one.
 CLAIM_STATES = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})

@@ -11,15 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import validated
-from interlock.kernel.record import split_key
-from interlock.kernel.store.commands import NoteDraft, Warrant
-from interlock.systems.tasks.client import Tasks
-from interlock.systems.tasks.current_task import end_outcome, failure_outcome
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Name, Request
-from interlock.workers.supervision.reports import (
+from interlock import Client, validated
+from interlock.system.agents import (
     AbortRaised,
     AgentBlocked,
     AgentFailed,
@@ -31,13 +24,19 @@ from interlock.workers.supervision.reports import (
     Progress,
     RejectedLine,
     Report,
+    ReportKinds,
     SplitRequested,
     ToolCompleted,
     ToolStarted,
     UsageAdded,
     WorkFinished,
+    parse_line,
 )
-from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Name, NoteDraft, Request, Warrant
+from interlock.system.tables import split_key
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.current_task import end_outcome, failure_outcome
 
 HEARTBEAT = "heartbeat"
 

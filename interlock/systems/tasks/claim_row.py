@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.kernel.event import EFFECT_FAILED, Event, Note
-from interlock.kernel.reason import AbortReason
-from interlock.kernel.record import Entry, Record
+from interlock import Event, Note
+from interlock.system.tables import EFFECT_FAILED, AbortReason, Entry, Record
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState, classify
 

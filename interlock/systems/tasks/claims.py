@@ -10,23 +10,20 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock import CallError, ConflictError, KernelError
 from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree
-from interlock.kernel.errors import (
-    CallError,
-    ConflictError,
+from interlock.system.agents import sandbox_level
+from interlock.system.errors import (
     FencedError,
     HeldError,
-    KernelError,
     UnknownRecordError,
     UnreadableRecordError,
 )
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.commands import InitialLease, facts_read
-from interlock.kernel.store.leases import Lease
-from interlock.kernel.table import Data
+from interlock.system.records import Dispatch, InitialLease, Lease, facts_read, read_initial_lease
+from interlock.system.tables import Cause, Record, root_of
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.calls import component_call, holder_call
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.identities import ensure_identity, identity_id
@@ -35,9 +32,6 @@ from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scope, deadline
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import read_initial_lease
-from interlock.workers.engine.work_sandbox import sandbox_level
 
 log = logging.getLogger(__name__)
 

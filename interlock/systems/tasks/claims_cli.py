@@ -7,21 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from interlock import guarded
+from interlock.system.commands import Actor, AsJson, Reason, answer, answer_record, client, fail
+from interlock.system.pages import record_answer
+from interlock.system.records import CLAIM_VARIABLES
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import TaskClaim, Tasks
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
-from interlock.workers.config import CLAIM_VARIABLES
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Reason,
-    answer,
-    answer_record,
-    client,
-    fail,
-    guarded,
-)
-from interlock.workers.terminal.page_parts import record_answer
 
 app = typer.Typer()
 

@@ -9,11 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.systems.tasks import page
-from interlock.systems.tasks.client import Tasks
-from interlock.systems.tasks.failed import FailedTasks
-from interlock.workers.client import of_machine
-from interlock.workers.terminal.answer import (
+from interlock import guarded
+from interlock.system.commands import (
     Actor,
     AsJson,
     Reason,
@@ -26,10 +23,12 @@ from interlock.workers.terminal.answer import (
     echo_output,
     fail,
     grouped,
-    guarded,
 )
-from interlock.workers.terminal.page import Page, Part, Sentence
-from interlock.workers.terminal.page_parts import fields, record_answer, replays, submissions
+from interlock.system.pages import Page, Part, Sentence, fields, record_answer, replays, submissions
+from interlock.system.records import of_machine
+from interlock.systems.tasks import page
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.failed import FailedTasks
 
 app = typer.Typer()
 

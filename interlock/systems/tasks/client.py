@@ -11,20 +11,23 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock import CallError, Client, Submitted
 from interlock.git.admission import admit
 from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
-from interlock.kernel.errors import (
-    CallError,
-    FencedError,
-    HeldError,
-    InvalidPayloadError,
-    OpIdReusedError,
+from interlock.system.agents import Logs, check_command, read_logs, tail_agent
+from interlock.system.errors import FencedError, HeldError, InvalidPayloadError, OpIdReusedError
+from interlock.system.pages import NoDiffError, RecordDiff, awaited_diff, look_at_diff
+from interlock.system.records import (
+    Call,
+    InitialLease,
+    Warrant,
+    asks_person,
+    codec,
+    read_initial_lease,
+    was_created_with,
 )
-from interlock.kernel.event import Cause
-from interlock.kernel.record import PRIORITY_DEFAULT, Record, RecordId, root_of, split_key
-from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Call, InitialLease, Warrant
+from interlock.system.tables import PRIORITY_DEFAULT, Cause, Record, RecordId, root_of, split_key
 from interlock.systems.tasks import external_claim
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claims import (
@@ -41,15 +44,6 @@ from interlock.systems.tasks.roles import check_role
 from interlock.systems.tasks.task_diff import SOURCE
 from interlock.systems.tasks.verification.judgeable import check_parts, check_signals
 from interlock.systems.tasks.waits import Waits, unclaimed
-from interlock.workers.client import Client
-from interlock.workers.engine.card import asks_person
-from interlock.workers.engine.leases import read_initial_lease
-from interlock.workers.engine.printed_output import Logs
-from interlock.workers.engine.record_diff import NoDiffError, RecordDiff, awaited_diff
-from interlock.workers.engine.submission import Submitted, was_created_with
-from interlock.workers.supervision.command import check_command
-from interlock.workers.supervision.logs import read_logs, tail_agent
-from interlock.workers.supervision.record_diffs import look_at_diff
 
 NAME_LENGTH_MAX = 40  # characters of the name that is made of the title of a task
 # `fail_stage` fails the tasks in these states: no agent works on them.

@@ -12,13 +12,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.changes import changed_files, commit_all
 from interlock.git.errors import GitError
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.worktree import Worktree
-from interlock.kernel.errors import CallError, GuardRefusedError, KernelError
-from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
-from interlock.kernel.record import Record
+from interlock.system.agents import (
+    KILL_BY_PASSED,
+    LEASE_LOST_ERRORS,
+    WATCHDOG_LOST,
+    AgentBlocked,
+    AgentFailed,
+    CancelRequested,
+    Exit,
+    Sandbox,
+    SplitRequested,
+    Subtask,
+    check_sandbox,
+    environment_of_check,
+    sandbox_of_level,
+    secrets_of,
+)
+from interlock.system.errors import GuardRefusedError
+from interlock.system.files import as_line
+from interlock.system.tables import ABORT_OF, AbortReason, Record, TransitionReason, why_of
+from interlock.system.text import Redaction
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.left_work import save_uncommitted
@@ -31,22 +49,6 @@ from interlock.systems.tasks.turn_reports import TurnReports
 from interlock.systems.tasks.verification.check import check
 from interlock.systems.tasks.verification.judgeable import check_parts
 from interlock.systems.tasks.verification.signals import ParsedSignal, SignalType
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.engine.work_environment import environment_of_check
-from interlock.workers.engine.work_sandbox import check_sandbox, sandbox_of_level
-from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, Exit
-from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.redaction import Redaction
-from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.leased_process import LEASE_LOST_ERRORS
-from interlock.workers.supervision.redaction import secrets_of
-from interlock.workers.supervision.reports import (
-    AgentBlocked,
-    AgentFailed,
-    CancelRequested,
-    SplitRequested,
-    Subtask,
-)
 
 log = logging.getLogger(__name__)
 

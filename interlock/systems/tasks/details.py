@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.record import Record
+from interlock import Client
+from interlock.system.agents import level_text
+from interlock.system.tables import Record
+from interlock.system.text import age, duration
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.changes import awaited
@@ -13,9 +16,6 @@ from interlock.systems.tasks.machines.task.questions import counts_text
 from interlock.systems.tasks.machines.task.stages import deadline, subtasks_limit
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.waits import Waits
-from interlock.workers.client import Client
-from interlock.workers.engine.work_sandbox import level_text
-from interlock.workers.text import age, duration
 
 COMMIT_LENGTH = 12  # characters of the id of a commit that are shown
 ANYONE = "anyone who claims it"

@@ -9,16 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.event import START, Event, Note
-from interlock.kernel.record import Record, split_key
-from interlock.kernel.store import codec
-from interlock.kernel.store.commands import NoteDraft
-from interlock.kernel.store.leases import Lease
+from interlock import CallError, Event, Note
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Dispatch, Lease, NoteDraft, codec
+from interlock.system.tables import START, Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
 from interlock.systems.tasks.turn_reports import TO_VERIFICATION, TO_WORK, fire_turn, lead_turn
-from interlock.workers.engine.dispatch import Dispatch
 
 # The way on which the turn is led after a report on the task, whatever state the turn is in.
 WAYS = {"started": TO_WORK, "completed": TO_VERIFICATION}

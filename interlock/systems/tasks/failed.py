@@ -9,14 +9,11 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
-from interlock.kernel.event import START, Cause, Event, Note
-from interlock.kernel.exported_event import LifecycleEvents
-from interlock.kernel.record import Record, record_id
-from interlock.kernel.store.commands import Call, Warrant
+from interlock import CallError, Client, ConflictError, Event, Note
+from interlock.system.errors import FencedError, HeldError
+from interlock.system.records import Call, LifecycleEvents, Warrant, record_filter
+from interlock.system.tables import START, Cause, Record, record_id
 from interlock.systems.tasks.claim_names import CLAIM_STATES
-from interlock.workers.client import Client
-from interlock.workers.engine.record_filter import record_filter
 
 LISTED_MAX = 10_000  # failed tasks of one answer
 PAGE = 100  # failed tasks that are read at one time

@@ -6,12 +6,12 @@ import hashlib
 import json
 from contextlib import suppress
 
-from interlock.kernel.errors import HeldError, IdTakenError
-from interlock.kernel.event import Cause
+from interlock import Settings
+from interlock.system.errors import HeldError, IdTakenError
+from interlock.system.records import Dispatch, SettingsError
+from interlock.system.tables import Cause
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.trust import Trust
-from interlock.workers.config import Settings, SettingsError
-from interlock.workers.engine.dispatch import Dispatch
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:

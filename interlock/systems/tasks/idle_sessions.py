@@ -9,14 +9,15 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from interlock.kernel.errors import CallError, FencedError, KernelError
-from interlock.kernel.record import Record, RecordContent, root_of
-from interlock.kernel.table import Data
+from interlock import CallError, KernelError
+from interlock.system.errors import FencedError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import Occupant, occupants
 from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.claims import may_be_claimed
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
-from interlock.workers.engine.dispatch import Dispatch
 
 # A session takes a task only if these fields equal those of its first task.
 SESSION_FIELDS = (

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from interlock import Client, Submitted
 from interlock.systems.tasks.client import Tasks
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
 
 
 def accept(client: Client, task: str, payload: Mapping[str, Any], priority: int) -> Submitted:

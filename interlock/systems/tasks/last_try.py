@@ -7,14 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.reason import TransitionReason
-from interlock.kernel.record import Record
-from interlock.kernel.table import Data
+from interlock import Settings
+from interlock.system.agents import secrets_of
+from interlock.system.tables import Record, TransitionReason
+from interlock.system.tables import RecordData as Data
+from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.work_folders import work_folder_of
-from interlock.workers.config import Settings
-from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.redaction import secrets_of
 
 PATHS_MAX = 50  # files of the last try that the next agent is told
 PRINTED_BYTES_MAX = 2 * 1024  # of each of output and errors

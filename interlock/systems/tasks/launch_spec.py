@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interlock.workers.supervision.launch import LaunchSpec
+from interlock.system.agents import LaunchSpec
 
 
 @dataclass(frozen=True, slots=True)

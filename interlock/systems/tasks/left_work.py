@@ -13,9 +13,9 @@ from interlock.git.refs import HEADS
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.saved_work import save_work
 from interlock.git.worktree import Worktree
-from interlock.kernel.record import Record, RecordContent
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.workers.engine.dispatch import Dispatch
 
 CLAIMS_SHOWN_MAX = 20  # claims of a task, the newest, whose work is listed
 REASON_LENGTH_MAX = 2_000

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import UnknownRecordError
+from interlock.system.agents import kill_leftovers, process_label
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Dispatch
 from interlock.systems.tasks.work_folders import work_folder_of
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.supervision.launch import process_label
-from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.record import Record
+from interlock.system.tables import Record
 
 BACKOFF = "backoff"
 

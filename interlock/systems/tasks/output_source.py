@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from interlock.kernel.record import Record
-from interlock.kernel.store.outputs import OutputSource
+from interlock import Client
+from interlock.system.agents import NoOutputError
+from interlock.system.records import Dispatch, OutputSource
+from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.work_folders import work_folder_below_home
-from interlock.workers.client import Client
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.printed_output import NoOutputError
 
 
 def output_source(client: Client, record: Record, number: int | None = None) -> OutputSource | None:

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
-from interlock.kernel.store.views import RecordInState, StateKey
+from interlock import Client
+from interlock.system.records import RecordInState, StateKey
+from interlock.system.tables import PARTITIONS, Record, partition_of, root_of
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
-from interlock.workers.client import Client
 
 ROWS_MAX = 200  # tasks and agents that are shown
 SCANNED_MAX = 2_000  # records in each state, for one backlog

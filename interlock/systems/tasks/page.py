@@ -5,25 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.errors import CallError
-from interlock.kernel.event import Note
-from interlock.kernel.record import Record, root_of
-from interlock.systems.tasks.agents import identity_row
-from interlock.systems.tasks.claim_names import agent_of
-from interlock.systems.tasks.claim_row import ClaimRow
-from interlock.systems.tasks.client import Tasks
-from interlock.systems.tasks.failed import FailedTask, FailedTasks
-from interlock.systems.tasks.machines.visual_state import APPEARANCES
-from interlock.systems.tasks.output_source import output_source
-from interlock.systems.tasks.overview import TasksReader
-from interlock.systems.tasks.starved import find_starved
-from interlock.systems.tasks.task_diff import SOURCE
-from interlock.workers.client import Client, of_machine
-from interlock.workers.engine.work_sandbox import level_text
-from interlock.workers.supervision.page import agent_output, shown_diff
-from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.terminal.page import (
+from interlock import CallError, Client, Note
+from interlock.system.agents import level_text
+from interlock.system.commands import REASON_LENGTH_MAX, counts_text, program, short
+from interlock.system.pages import (
     Button,
     Cell,
     CopyableText,
@@ -42,10 +27,24 @@ from interlock.workers.terminal.page import (
     Table,
     Until,
     ViewLink,
+    agent_output,
+    look_at_diff,
+    shown_diff,
+    state_name,
 )
-from interlock.workers.terminal.page_parts import state_name
-from interlock.workers.terminal.screen import REASON_LENGTH_MAX, counts_text, program, short
-from interlock.workers.text import duration, moment
+from interlock.system.records import of_machine
+from interlock.system.tables import Record, dollars, root_of
+from interlock.system.text import duration, moment
+from interlock.systems.tasks.agents import identity_row
+from interlock.systems.tasks.claim_names import agent_of
+from interlock.systems.tasks.claim_row import ClaimRow
+from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.failed import FailedTask, FailedTasks
+from interlock.systems.tasks.machines.visual_state import APPEARANCES
+from interlock.systems.tasks.output_source import output_source
+from interlock.systems.tasks.overview import TasksReader
+from interlock.systems.tasks.starved import find_starved
+from interlock.systems.tasks.task_diff import SOURCE
 
 SHOWN_MAX = 20
 IDENTITIES_MAX = 50

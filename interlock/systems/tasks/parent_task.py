@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.record import Record, parent_of
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record, parent_of
 
 
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:

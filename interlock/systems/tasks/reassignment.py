@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import Record, root_of
+from interlock import CallError, Client
+from interlock.system.agents import check_command
+from interlock.system.records import of_machine
+from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.claims import is_local
-from interlock.workers.client import Client, of_machine
-from interlock.workers.supervision.command import check_command
 
 
 def requeue(

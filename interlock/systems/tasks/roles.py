@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import CallError
-from interlock.workers.config import Settings
+from interlock import CallError, Settings
 
 ANY_ROLE = "any"  # the role of a task that names none
 

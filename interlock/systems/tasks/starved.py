@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from interlock.kernel.record import PARTITIONS, RecordContent, partition_of, root_of
-from interlock.kernel.store.views import RecordInState, StateKey
+from interlock.system.records import Dispatch, RecordInState, StarvedCount, StateKey
+from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
 from interlock.systems.tasks.claim_row import age_s
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.overview import SCANNED_MAX, AgedRecord
 from interlock.systems.tasks.waits import Starvation, may_starve
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.system import StarvedCount
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them
 

@@ -11,10 +11,33 @@ from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 
+from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
-from interlock.kernel.errors import KernelError
-from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
-from interlock.kernel.store.commands import NoteDraft
+from interlock.system.agents import (
+    FOLDER_DELETED,
+    STREAMS,
+    AbortRaised,
+    AgentBlocked,
+    AgentFailed,
+    AgentProcess,
+    CancelRequested,
+    Command,
+    Exit,
+    LeasedProcess,
+    LogFiles,
+    ReportKinds,
+    SpawnError,
+    SplitRequested,
+    Supervisor,
+    clock,
+    environment_of_work,
+    secrets_of,
+    supervise,
+)
+from interlock.system.files import as_line
+from interlock.system.records import PREFIX, Dispatch, NoteDraft
+from interlock.system.tables import AbortReason, TransitionReason, abort_reason
+from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
 from interlock.systems.tasks.agent_sandbox import TASK_FILE, agent_sandbox
 from interlock.systems.tasks.assignment import next_task
@@ -24,26 +47,6 @@ from interlock.systems.tasks.launch_spec import TaskLaunchSpec
 from interlock.systems.tasks.machines.breaker import Trip, TripCause
 from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
-from interlock.workers.config import PREFIX
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.engine.work_environment import environment_of_work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
-from interlock.workers.processes.clock import clock
-from interlock.workers.redaction import Redaction
-from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
-from interlock.workers.supervision.redaction import secrets_of
-from interlock.workers.supervision.reports import (
-    AbortRaised,
-    AgentBlocked,
-    AgentFailed,
-    CancelRequested,
-    SplitRequested,
-)
-from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.supervision.streams.interlock import ReportKinds
-from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 ALIVE_AFTER_S = 1.0  # an agent that prints and reports nothing counts as working after that
 NEXT_TASK_S = 1.0  # between two looks for the next task of a session

@@ -10,11 +10,11 @@ from interlock.git.errors import GitError
 from interlock.git.refs import HEADS, read_refs
 from interlock.git.replay import base_of_work
 from interlock.git.repository import Repository
-from interlock.kernel.record import Record
+from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.output_source import host_of_claim
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 
 
 def task_diff(record: Record, between: str, limits: DiffLimits) -> Diff:

@@ -7,13 +7,8 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import ConflictError, KernelError, StoreError
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, NoteDraft, Warrant
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.specs.json_line import COUNT_MAX
-from interlock.workers.supervision.reports import (
+from interlock import ConflictError, KernelError, StoreError
+from interlock.system.agents import (
     OPEN_TOOLS_MAX,
     AbortRaised,
     AgentBlocked,
@@ -35,7 +30,10 @@ from interlock.workers.supervision.reports import (
     UsageTotal,
     WorkFinished,
 )
-from interlock.workers.text import sentence
+from interlock.system.files import COUNT_MAX
+from interlock.system.records import Call, Dispatch, NoteDraft, Warrant
+from interlock.system.tables import Cause, Record
+from interlock.system.text import sentence
 
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.

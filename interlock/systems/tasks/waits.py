@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from interlock.kernel.event import Event, Note
-from interlock.kernel.record import Record, RecordContent, root_of
-from interlock.kernel.table import Data
+from interlock import Event, Note
+from interlock.system.records import Dispatch, Holds
+from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.tables import RecordData as Data
+from interlock.system.text import sentence
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS
 from interlock.systems.tasks.identities import identity_id
 from interlock.systems.tasks.machines.task import choice
@@ -19,9 +21,6 @@ from interlock.systems.tasks.machines.task.changes import (
     merge_target,
     unmet,
 )
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.holds import Holds
-from interlock.workers.text import sentence
 
 CHAIN_MAX = 1_000
 FRONT = 5  # so many tasks at the front of a queue are asked whether they wait for a slot

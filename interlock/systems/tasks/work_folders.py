@@ -6,8 +6,8 @@ import shutil
 import time
 from pathlib import Path
 
-from interlock.kernel.record import record_id
-from interlock.workers.config import Settings
+from interlock import Settings
+from interlock.system.tables import record_id
 
 FOLDER = "supervisors"
 

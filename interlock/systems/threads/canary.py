@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from interlock.kernel.store.listings import Filter, ListedRecord
-from interlock.kernel.table import Terminal
+from interlock import Terminal
+from interlock.system.models import interlock_canary
+from interlock.system.records import Dispatch, Filter, ListedRecord
+from interlock.system.text import age
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.gateways.capabilities.canary import interlock_canary
-from interlock.workers.text import age
 
 # So many are kept at most: where none comes to its end, no further one is submitted.
 CANARIES_MAX = 10

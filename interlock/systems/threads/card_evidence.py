@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from interlock.kernel.record import Record
+from interlock import Client
+from interlock.system.commands import short, sure_words
+from interlock.system.pages import Section, Sentence
+from interlock.system.tables import Record
+from interlock.system.text import is_said
 from interlock.systems.threads.described import proposal_text, request_text, words_for
 from interlock.systems.threads.machines.thread import questions
-from interlock.workers.client import Client
-from interlock.workers.terminal.cards import sure_words
-from interlock.workers.terminal.page import Section, Sentence
-from interlock.workers.terminal.screen import short
-from interlock.workers.text import is_said
 
 ITEMS_MAX = 20
 UNDERSTOOD = {

@@ -8,17 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.systems.threads.client import Threads
-from interlock.systems.threads.machines.thread.table import THREAD
-from interlock.systems.threads.requests import (
-    RequestsError,
-    read_request,
-    request_files,
-)
-from interlock.workers.client import of_machine
-from interlock.workers.specs.problems import FileError
-from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import (
+from interlock import guarded
+from interlock.system.commands import (
     Actor,
     AsJson,
     Id,
@@ -29,10 +20,18 @@ from interlock.workers.terminal.answer import (
     caller,
     client,
     fail,
-    guarded,
+    screen,
 )
-from interlock.workers.terminal.page_parts import submissions
-from interlock.workers.up_file import settings_here
+from interlock.system.files import FileError
+from interlock.system.pages import submissions
+from interlock.system.records import of_machine, settings_here
+from interlock.systems.threads.client import Threads
+from interlock.systems.threads.machines.thread.table import THREAD
+from interlock.systems.threads.requests import (
+    RequestsError,
+    read_request,
+    request_files,
+)
 
 POLICIES = (
     "When a person is asked. plan_then_review (the default): before the action. end_to_end: only"

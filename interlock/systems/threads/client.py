@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.record import PRIORITY_DEFAULT, Record
-from interlock.kernel.store.commands import Call, Warrant
+from interlock import Client, Submitted
+from interlock.system.records import Call, Warrant, of_machine
+from interlock.system.tables import PRIORITY_DEFAULT, Record
 from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
-from interlock.workers.client import Client, of_machine
-from interlock.workers.engine.submission import Submitted
 
 
 class Threads:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.event import Event, Note
+from interlock import Event, Note
 from interlock.systems.threads.machines.thread import questions
 
 

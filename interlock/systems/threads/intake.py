@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from interlock import Client, Submitted
 from interlock.systems.threads.client import Threads
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
 
 
 def accept(client: Client, thread: str, payload: Mapping[str, Any], priority: int) -> Submitted:

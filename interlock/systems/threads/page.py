@@ -6,18 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.event import Event
-from interlock.kernel.question import as_sentence
-from interlock.kernel.record import Record, ancestors, root_of
-from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
-from interlock.systems.threads.machines.thread.guards import policy_of
-from interlock.systems.threads.machines.thread.table import THREAD
-from interlock.systems.threads.told import told
-from interlock.workers.client import Client
-from interlock.workers.engine.card import question_of
-from interlock.workers.engine.open_cards import OpenCards
-from interlock.workers.terminal.page import (
+from interlock import Client, Event
+from interlock.system.commands import REASON_LENGTH_MAX, short
+from interlock.system.pages import (
     NamedCells,
     Part,
     Query,
@@ -27,9 +18,14 @@ from interlock.workers.terminal.page import (
     Since,
     SystemPage,
     Table,
+    state_of,
 )
-from interlock.workers.terminal.page_parts import state_of
-from interlock.workers.terminal.screen import REASON_LENGTH_MAX, short
+from interlock.system.records import OpenCards, question_of
+from interlock.system.tables import Record, ancestors, as_sentence, dollars, root_of
+from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
+from interlock.systems.threads.machines.thread.guards import policy_of
+from interlock.systems.threads.machines.thread.table import THREAD
+from interlock.systems.threads.told import told
 
 ASKED_MAX = 50
 FAMILY_MAX = 200

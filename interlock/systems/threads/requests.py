@@ -15,15 +15,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from interlock.kernel.errors import CallError, InvalidIdError
-from interlock.kernel.record import CHILDREN_MAX, PRIORITY_DEFAULT, record_id
+from interlock import CallError
+from interlock.system.errors import InvalidIdError
+from interlock.system.files import (
+    PRIORITY,
+    FileError,
+    Location,
+    Problem,
+    Required,
+    filled_list,
+    parse_document,
+    place_of,
+    read_model,
+    read_text,
+)
+from interlock.system.tables import CHILDREN_MAX, PRIORITY_DEFAULT, record_id
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST
-from interlock.workers.specs.document import parse_document, read_text
-from interlock.workers.specs.models import Required, read_model
-from interlock.workers.specs.node import place_of
-from interlock.workers.specs.problems import FileError, Location, Problem
-from interlock.workers.specs.values import PRIORITY, filled_list
 
 BYTES_MAX = 256 * 1024
 FRONT_LENGTH_MAX = 64 * 1024

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.event import Event, Note, words_of
-from interlock.kernel.question import as_sentence
-from interlock.kernel.shown_stage import as_words
+from interlock import Event, Note
+from interlock.system.commands import sure_words
+from interlock.system.pages import NamedCells, Quote, Sentence, StillPart, Table, ToldLine
+from interlock.system.tables import as_sentence, as_words, words_of
+from interlock.system.text import value_words
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.names import State, Trigger
-from interlock.workers.terminal.cards import sure_words
-from interlock.workers.terminal.page import NamedCells, Quote, Sentence, StillPart, Table, ToldLine
-from interlock.workers.text import value_words
 
 FOLDED = ToldLine("")
 ROUTINE = (Trigger.BEGIN_INFERENCE, Trigger.INFERENCE_STARTED)

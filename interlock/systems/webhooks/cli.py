@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from interlock import guarded
+from interlock.system.commands import Actor, AsJson, Reason, answer, client, fail
 from interlock.systems.webhooks import page
 from interlock.systems.webhooks.client import Webhooks
-from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
 app = typer.Typer()
 

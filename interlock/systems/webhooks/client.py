@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.kernel.errors import KernelError
-from interlock.kernel.record import Record
+from interlock import Client, KernelError
+from interlock.system.tables import Record
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
-from interlock.workers.client import Client
 
 LISTED_MAX = 1_000
 

@@ -11,12 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from interlock.kernel.machines import LISTED
-from interlock.kernel.payload import Word
-from interlock.workers.config import Settings, SettingsError
-from interlock.workers.specs.document import read_document
-from interlock.workers.specs.models import read_model
-from interlock.workers.specs.problems import Location
+from interlock import Settings
+from interlock.system.files import Location, read_document, read_model
+from interlock.system.records import SettingsError
+from interlock.system.tables import LISTED, Word
 
 FILE_BYTES_MAX = 1_000_000
 SECRET_PREFIX = "whsec_"  # noqa: S105 - how the specification lets every secret begin

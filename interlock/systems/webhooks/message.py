@@ -6,21 +6,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.event import Event
-from interlock.kernel.exported_event import LifecycleEvents
-from interlock.kernel.record import Record
-from interlock.kernel.table import Terminal
+from interlock import Event, Terminal
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import (
+    Card,
+    Dispatch,
+    LifecycleEvents,
+    card_of,
+    cards_of_effects,
+    cloud_event,
+    escalation_of,
+    iso_time,
+    proposals_of,
+)
+from interlock.system.tables import Record
+from interlock.system.text import visible_json, visible_line
 from interlock.systems.webhooks.answer_links import AnswerLinks
 from interlock.systems.webhooks.machines.delivery.payloads import MessageKind
-from interlock.workers.engine.card import Card, card_of, cards_of_effects, proposals_of
-from interlock.workers.engine.cloud_event import cloud_event, iso_time
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.escalation import escalation_of
-from interlock.workers.text import visible_json, visible_line
 
 if TYPE_CHECKING:  # imported where a card may name a capability
-    from interlock.workers.gateways.capabilities.registry import Registry
+    from interlock.system.models import Registry
 
 LOG_LINES_MAX = 100  # of an ended record, in which the event of its end is looked for
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.workers.terminal.page import Page, RecordLink, Since, Table
-from interlock.workers.terminal.page_parts import replays
+from interlock.system.pages import Page, RecordLink, Since, Table, replays
 
 Row = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from interlock.workers.config import Settings
-from interlock.workers.engine.work import InUseError
+from interlock import Settings
+from interlock.system.records import InUseError
 
 SHARE = 4  # of the threads of a worker, an endpoint has one in four
 # A message waits in its thread for a place only where one was taken or left a moment ago, as it is

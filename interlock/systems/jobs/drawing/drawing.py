@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from interlock.kernel.shortened import columns_of, shortened
-from interlock.workers.layout import Box, Edge, Point, edge_path, layers, layout, px
-from interlock.workers.text import visible
+from interlock.system.pages import Box, Edge, Point, edge_path, layers, layout, px
+from interlock.system.tables import columns_of, shortened
+from interlock.system.text import visible
 
 
 @dataclass(frozen=True, slots=True)

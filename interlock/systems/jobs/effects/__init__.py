@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.jobs.effects.approval import approval
 from interlock.systems.jobs.effects.graph_upkeep import graph_upkeep
 from interlock.systems.jobs.effects.manifest import manifest
@@ -12,7 +13,6 @@ from interlock.systems.jobs.effects.scheduling import scheduling
 from interlock.systems.jobs.effects.slot_release import slot_release
 from interlock.systems.jobs.effects.subscription import subscription
 from interlock.systems.jobs.effects.worker import worker
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "approval": approval,

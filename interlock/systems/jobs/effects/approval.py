@@ -6,9 +6,9 @@ and records which they brought there may still owe it.
 
 from __future__ import annotations
 
+from interlock import EffectWork, Outcome
 from interlock.systems.jobs.machines.job import following
 from interlock.systems.jobs.machines.job.names import State
-from interlock.workers.engine.work import EffectWork, Outcome
 
 
 def approval(work: EffectWork) -> Outcome | None:

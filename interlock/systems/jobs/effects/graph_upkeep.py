@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.kernel.record import RecordId
-from interlock.kernel.table import Terminal
+from interlock import EffectWork, Outcome, Terminal
+from interlock.system.tables import RecordId
 from interlock.systems.jobs.machines.effects import SCHEDULING
 from interlock.systems.jobs.machines.job.changes import startable
 from interlock.systems.jobs.machines.job.names import State
-from interlock.workers.engine.work import EffectWork, Outcome
 
 FINISHED_MS = 86_400_000  # a graph whose last job ended so long ago is finished
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from interlock import EffectWork
 from interlock.systems.jobs.manifest import (
     job_folder,
     manifest_lock,
     manifest_now,
     write_manifest,
 )
-from interlock.workers.engine.work import EffectWork
 
 
 def manifest(work: EffectWork) -> None:

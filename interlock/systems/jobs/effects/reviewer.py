@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from interlock import EffectWork, Outcome
 from interlock.systems.jobs.attempt import (
     REVIEWER,
     AttemptResult,
@@ -22,7 +23,6 @@ from interlock.systems.jobs.evidence import keep_evidence
 from interlock.systems.jobs.machines.job import following
 from interlock.systems.jobs.machines.job.payloads import ReviewVerdict
 from interlock.systems.jobs.reply import ReplyAction, ReplyError, ReviewReply
-from interlock.workers.engine.work import EffectWork, Outcome
 
 
 async def reviewer(work: EffectWork) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock import EffectWork, Outcome
 from interlock.systems.jobs.dependencies import recount
 from interlock.systems.jobs.machines.effects import SCHEDULING
 from interlock.systems.jobs.machines.job import changes
@@ -23,7 +24,6 @@ from interlock.systems.jobs.usage import (
     time_left_ms,
     usages_of_job,
 )
-from interlock.workers.engine.work import EffectWork, Outcome
 
 DAY_S = 86_400
 SLOT_STATES = (State.RUNNING, State.PAUSED)

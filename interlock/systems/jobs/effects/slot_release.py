@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from interlock import EffectWork
 from interlock.systems.jobs.machines.effects import SCHEDULING
 from interlock.systems.jobs.machines.job.changes import startable
 from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.slots import graph_of, possible_slots, release_slots
-from interlock.workers.engine.work import EffectWork
 
 
 def slot_release(work: EffectWork) -> None:

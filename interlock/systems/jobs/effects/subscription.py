@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from interlock.kernel.store.subscriptions import Subscriber
+from interlock import EffectWork
+from interlock.system.records import Subscriber
 from interlock.systems.jobs.dependencies import dependencies_to_count, report_lost
 from interlock.systems.jobs.machines.job.names import State
-from interlock.workers.engine.work import EffectWork
 
 
 def subscription(work: EffectWork) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from interlock import EffectWork, Outcome
 from interlock.systems.jobs.attempt import (
     WORKER,
     AttemptResult,
@@ -23,7 +24,6 @@ from interlock.systems.jobs.brief import make_job_folder
 from interlock.systems.jobs.evidence import keep_evidence
 from interlock.systems.jobs.machines.job.changes import finished
 from interlock.systems.jobs.reply import ReplyAction, ReplyError
-from interlock.workers.engine.work import EffectWork, Outcome
 
 PAUSES_MAX = 100  # pauses of one job for rate limits; then another one counts as a try
 

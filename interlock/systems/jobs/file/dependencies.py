@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from interlock.workers.specs.dependencies import read_dependencies, refuse_cycles
-from interlock.workers.specs.fields import problem_of_id
-from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.node import Node
-from interlock.workers.specs.problems import Location
+from interlock.system.files import (
+    Location,
+    Node,
+    problem_of_id,
+    read_dependencies,
+    refuse_cycles,
+    shown,
+)
 
 
 @dataclass(frozen=True, slots=True)

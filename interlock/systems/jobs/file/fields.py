@@ -12,6 +12,20 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from pydantic import Field as Limit
 
+from interlock.system.files import (
+    DURATION,
+    MONEY,
+    PATH,
+    PLAIN,
+    PRIORITY,
+    SLOTS,
+    Field,
+    PartialPayload,
+    ValueKind,
+    file_model,
+    nested_field,
+    write_fields,
+)
 from interlock.systems.jobs.machines.graph.payloads import GraphLimits, NewGraph
 from interlock.systems.jobs.machines.job.limits import PHASES_MAX
 from interlock.systems.jobs.machines.job.payloads import (
@@ -21,22 +35,6 @@ from interlock.systems.jobs.machines.job.payloads import (
     JobPhase,
     Line,
     NewJob,
-)
-from interlock.workers.specs.fields import (
-    Field,
-    PartialPayload,
-    file_model,
-    nested_field,
-    write_fields,
-)
-from interlock.workers.specs.values import (
-    DURATION,
-    MONEY,
-    PATH,
-    PLAIN,
-    PRIORITY,
-    SLOTS,
-    ValueKind,
 )
 
 _HOURS: TypeAdapter[str] = TypeAdapter(Hours)

@@ -13,7 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.record import PRIORITY_DEFAULT
+from interlock.system.files import (
+    ItemNames,
+    Location,
+    Node,
+    PartialPayload,
+    Problems,
+    SpecDocument,
+    check_json,
+    checked_payload,
+    parse_document,
+    read_document,
+    read_fields,
+    read_name,
+)
+from interlock.system.tables import PRIORITY_DEFAULT
 from interlock.systems.jobs.file.dependencies import Dependencies, DependentStep
 from interlock.systems.jobs.file.fields import (
     DEFAULTS_FORM,
@@ -26,16 +40,6 @@ from interlock.systems.jobs.file.fields import (
     payload_of,
 )
 from interlock.systems.jobs.machines.job.payloads import PHASE
-from interlock.workers.specs.document import SpecDocument, parse_document, read_document
-from interlock.workers.specs.fields import (
-    PartialPayload,
-    checked_payload,
-    read_fields,
-    read_name,
-)
-from interlock.workers.specs.node import Node
-from interlock.workers.specs.problems import ItemNames, Location, Problems
-from interlock.workers.specs.values import check_json
 
 BYTES_MAX = 8 * 1024 * 1024
 STEPS_MAX = 20_000

@@ -11,9 +11,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.payload import path_of, problem_of
-from interlock.kernel.record import PRIORITY_DEFAULT
+from interlock import CallError
+from interlock.system.files import Dollars, FileError, PartialPayload, write_fields
+from interlock.system.tables import PRIORITY_DEFAULT, path_of, problem_of
+from interlock.system.text import visible
 from interlock.systems.jobs.file.fields import (
     GRAPH,
     INHERITED,
@@ -22,10 +23,6 @@ from interlock.systems.jobs.file.fields import (
     written_step,
 )
 from interlock.systems.jobs.file.file import Step, parse_graph
-from interlock.workers.specs.fields import PartialPayload, write_fields
-from interlock.workers.specs.problems import FileError
-from interlock.workers.specs.values import Dollars
-from interlock.workers.text import visible
 
 # A long line stays one line: spaces at a line break would be hard to see.
 _WIDTH = 1_000_000

@@ -5,7 +5,7 @@ A new effect also needs its line in HANDLERS of interlock/systems/jobs/effects/_
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Effect
+from interlock import Effect
 
 SUBSCRIPTION = Effect("subscription", attempts_max=20, quick=True)
 # Exclusive, because the worker that it starts must not meet one that is still ending.

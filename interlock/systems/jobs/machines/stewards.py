@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from interlock.kernel.table import Ask
+from interlock import Ask
 
 STEWARDS_SHOWN_MAX = 5
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.loops.effects.agent_cleanup import agent_cleanup
 from interlock.systems.loops.effects.mail_check import mail_check
 from interlock.systems.loops.effects.prompt import prompt
 from interlock.systems.loops.effects.session import session
 from interlock.systems.loops.effects.worktree import worktree
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "agent_cleanup": agent_cleanup,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from interlock import EffectWork
 from interlock.git.errors import RefusedError
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import remove_worktree, worktrees
+from interlock.system.agents import kill_leftovers, open_repository, process_label
 from interlock.systems.loops.paths import AgentPaths
-from interlock.workers.engine.work import EffectWork
-from interlock.workers.engine.work_sandbox import open_repository
-from interlock.workers.supervision.launch import process_label
-from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def agent_cleanup(work: EffectWork) -> None:

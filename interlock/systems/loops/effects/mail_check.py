@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlock.kernel.record import Record
+from interlock import EffectWork, Outcome
+from interlock.system.tables import Record
 from interlock.systems.loops.machines.loop.names import State
 from interlock.systems.loops.machines.loop.payloads import Next
 from interlock.systems.loops.mailbox import Mailbox
-from interlock.workers.engine.work import EffectWork, Outcome
 
 
 def mail_check(work: EffectWork) -> Outcome | None:

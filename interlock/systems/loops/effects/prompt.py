@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
+from interlock import EffectWork, Outcome
 from interlock.git.errors import GitError, RefusedError
 from interlock.git.private_copy import bring_in, git_in
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
+from interlock.system.agents import open_repository
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, prepare_worktree
 from interlock.systems.loops.session_prompt import WorktreeSummary, compose_prompt, store_prompt
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.engine.work_sandbox import open_repository
 
 MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent ones
 COMMITS = 8  # of the worktree, the newest, that a prompt shows

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from interlock import EffectWork, Outcome
+from interlock.system.agents import SupervisorError, kill_leftovers, launch, process_label
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.paths import AgentPaths
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.supervision.launch import SupervisorError, launch, process_label
-from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def session(work: EffectWork) -> Outcome | None:

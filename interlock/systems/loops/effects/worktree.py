@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from interlock import EffectWork, Outcome
 from interlock.git.errors import RefusedError
+from interlock.system.agents import open_repository
+from interlock.system.records import NotYetError
 from interlock.systems.loops.machines.effects import PROMPT, SESSION, WORKTREE
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, prepare_worktree
-from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
-from interlock.workers.engine.work_sandbox import open_repository
 
 # While a life still has one of these effects, a process or a git command of it may be running.
 USES_WORKTREE = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})

@@ -5,7 +5,7 @@ A new effect also needs its line in HANDLERS of interlock/systems/loops/effects/
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Effect
+from interlock import Effect
 
 # An agent's worktree, prompt and session are on one computer, its host.
 WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)

@@ -16,13 +16,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from interlock.kernel.errors import CallError, KernelError
-from interlock.kernel.event import Event, Note
-from interlock.kernel.payload import path_of, problem_of
-from interlock.kernel.record import Record, Version, record_id
-from interlock.kernel.restoration import LoggedRecord
-from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Commit
+from interlock import CallError, Event, KernelError, Note
+from interlock.system.records import Commit, LoggedRecord, codec
+from interlock.system.tables import Record, Version, path_of, problem_of, record_id
 
 FORMAT = 1
 DIGEST = "digest"

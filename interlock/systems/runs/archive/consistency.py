@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError, KernelError
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
-from interlock.kernel.restoration import recomputed
-from interlock.kernel.shortened import shortened
+from interlock import KernelError, Machine
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import recomputed
+from interlock.system.tables import Record, shortened
 from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort_key
 from interlock.systems.runs.archive.findings import Fault, Finding
 from interlock.systems.runs.machines.codon.names import State

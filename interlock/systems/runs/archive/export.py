@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
+from interlock import CallError, Machine
+from interlock.system.files import backup_of, write_with_backup
+from interlock.system.records import Dispatch
+from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import (
     Archive,
     BrokenArchiveError,
@@ -25,8 +26,6 @@ from interlock.systems.runs.archive.formats import state_in
 from interlock.systems.runs.archive.inventory import inventory
 from interlock.systems.runs.archive.validation import checkpoints_missing
 from interlock.systems.runs.machines.workspace.table import NOTHING_READ
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.files.durable import backup_of, write_with_backup
 
 Machines = Mapping[str, Machine]
 

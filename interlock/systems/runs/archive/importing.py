@@ -11,15 +11,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.record import Record
-from interlock.kernel.restoration import HOLDER, Restoration, Restored
-from interlock.kernel.store.commands import NoteDraft
+from interlock import CallError
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import HOLDER, Dispatch, NoteDraft, Restoration, Restored
+from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import Archive
 from interlock.systems.runs.archive.export import read_export
 from interlock.systems.runs.machines.run.table import SELF as RUN
 from interlock.systems.runs.paths import workspace_id
-from interlock.workers.engine.dispatch import Dispatch
 
 
 class ImportRefusedError(CallError):

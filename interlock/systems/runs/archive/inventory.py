@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from interlock.kernel.errors import KernelError, StoreError, UnknownRecordError
-from interlock.kernel.restoration import LoggedRecord
-from interlock.kernel.store.commands import Commit
-from interlock.kernel.store.repairs import NOTHING_YET, Repairs
+from interlock import KernelError, StoreError
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import NOTHING_YET, Commit, Dispatch, LoggedRecord, Repairs
 from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort_key
 from interlock.systems.runs.archive.consistency import IMPORT_ADVICE, MACHINES
 from interlock.systems.runs.archive.findings import Fault, Finding
-from interlock.workers.engine.dispatch import Dispatch
 
 PAGE = 500
 READS_MAX = 5

@@ -9,10 +9,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from interlock.kernel.record import Record
-from interlock.kernel.store import codec
-from interlock.kernel.store.commands import NoteDraft
-from interlock.kernel.store.repairs import Repairs
+from interlock.system.records import Dispatch, NoteDraft, Repairs, codec
+from interlock.system.tables import Record
 from interlock.systems.runs.archive.consistency import (
     corruption_of,
     expected_sums,
@@ -23,7 +21,6 @@ from interlock.systems.runs.archive.findings import Validation, validation
 from interlock.systems.runs.archive.inventory import Inventory, inventory
 from interlock.systems.runs.archive.validation import finished_holders, orphaned_folders, validate
 from interlock.systems.runs.paths import FOLDER
-from interlock.workers.engine.dispatch import Dispatch
 
 ORPHANED = ".orphaned"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from interlock.git.checkpoint_files import CheckpointStoreError
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
-from interlock.kernel.restoration import HOLDER
+from interlock.system.records import HOLDER, Dispatch
 from interlock.systems.runs.archive.archive import Archive
 from interlock.systems.runs.archive.consistency import (
     checkpoint_shas,
@@ -29,7 +29,6 @@ from interlock.systems.runs.machines.codon.names import SELF as CODON
 from interlock.systems.runs.machines.effects import CODON_CLEANUP
 from interlock.systems.runs.machines.run.table import SELF as RUN
 from interlock.systems.runs.paths import RunPaths
-from interlock.workers.engine.dispatch import Dispatch
 
 # The folder of a workspace's checkpoints, which validation must not create.
 STORE = Path(".interlock", "checkpoints")

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
+from interlock.system.agents import Command, LogFiles, environment_of_work, python_variables
+from interlock.system.files import write_private
+from interlock.system.records import PREFIX
 from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.paths import (
     CONVERSATION_VARIABLE,
@@ -16,12 +19,6 @@ from interlock.systems.runs.paths import (
 )
 from interlock.systems.runs.plan.model import OutputFormat, SentinelEventName
 from interlock.systems.runs.sequence import Execution, NextCodon
-from interlock.workers.config import PREFIX
-from interlock.workers.engine.work_environment import environment_of_work
-from interlock.workers.files.private import write_private
-from interlock.workers.inherited import python_variables
-from interlock.workers.processes.agent.process import LogFiles
-from interlock.workers.supervision.leased_process import Command
 
 
 class CodonCommands:

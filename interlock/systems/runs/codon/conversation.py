@@ -9,9 +9,9 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from interlock.kernel.errors import CallError
-from interlock.workers.files.atomic import replace_bytes
-from interlock.workers.text import sentence
+from interlock import CallError
+from interlock.system.files import replace_bytes
+from interlock.system.text import sentence
 
 BYTES_MAX = 32 * 1024 * 1024
 

@@ -13,14 +13,23 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, assert_never
 
+from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
-from interlock.kernel.errors import (
-    FencedError,
-    GuardRefusedError,
-    IllegalTransitionError,
-    KernelError,
+from interlock.system.agents import (
+    LABEL_VARIABLE,
+    LEASE_LOST_ERRORS,
+    STREAMS,
+    AgentProcess,
+    Command,
+    Exit,
+    LeasedProcess,
+    ReportKinds,
+    SpawnError,
+    last_words,
 )
-from interlock.kernel.store.commands import NoteDraft
+from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
+from interlock.system.records import NoteDraft
+from interlock.system.text import sentence
 from interlock.systems.runs.codon.commands import CodonCommands
 from interlock.systems.runs.codon.rig import Rig, RigError
 from interlock.systems.runs.codon.transcript import Transcript
@@ -41,18 +50,6 @@ from interlock.systems.runs.paths import CodonPaths
 from interlock.systems.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.systems.runs.sentinels.trigger import SentinelEvent
 from interlock.systems.runs.sequence import Execution, NextCodon
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.processes.agent.containment import LABEL_VARIABLE
-from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
-from interlock.workers.supervision.leased_process import (
-    LEASE_LOST_ERRORS,
-    Command,
-    LeasedProcess,
-)
-from interlock.workers.supervision.redaction import last_words
-from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.supervision.streams.interlock import ReportKinds
-from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
 # At most this many rejected lines get a note each; the others are only counted.

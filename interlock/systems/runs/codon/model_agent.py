@@ -20,7 +20,18 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage
 
-from interlock.kernel.errors import CallError
+from interlock import CallError, Settings, read_settings
+from interlock.system.agents import REPORT_FD
+from interlock.system.models import (
+    ConfigurationError,
+    Exchange,
+    ExchangeLimits,
+    Unanswered,
+    UnknownPriceError,
+    is_embedded,
+    open_exchange,
+)
+from interlock.system.records import PREFIX, SettingsError, brief_traces, span_of_environment
 from interlock.systems.runs.codon.conversation import (
     Conversation,
     read_conversation,
@@ -33,17 +44,6 @@ from interlock.systems.runs.paths import (
     COSTS_LIMITED_VARIABLE,
     MODEL_VARIABLE,
 )
-from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.engine.trace_context import brief_traces, span_of_environment
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import open_exchange
-from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded
-from interlock.workers.gateways.llm.outcome import (
-    ConfigurationError,
-    Unanswered,
-    UnknownPriceError,
-)
-from interlock.workers.processes.agent.process import REPORT_FD
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192

@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
-from interlock.workers.gateways.llm.cost import Bound, Ledger
-from interlock.workers.specs.json_line import as_line, plain_text
-from interlock.workers.supervision.reports import UsedTokens
-from interlock.workers.supervision.streams.interlock import WAIT_S_MAX
+from interlock.system.agents import WAIT_S_MAX, UsedTokens
+from interlock.system.files import as_line, plain_text
+from interlock.system.models import Bound, Ledger
 
 # A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from interlock.system.agents import AgentProcess, Command, LeasedProcess, SpawnError
+from interlock.system.text import sentence
 from interlock.systems.runs.codon import rig_copy
 from interlock.systems.runs.codon.usage import CODON_END_S
 from interlock.systems.runs.outcome import NO_PROCESS, exit_code_of
 from interlock.systems.runs.plan.path import path_within
 from interlock.systems.runs.plan.rig import RigCommand, RigCopy, RigFolder
-from interlock.workers.processes.agent.process import AgentProcess, SpawnError
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
-from interlock.workers.text import sentence
 
 TIMED_OUT = "rig_timeout"
 # A copy that makes progress may take long: this limit is for a disk that does not answer.

@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from interlock.kernel.reason import TransitionReason
-from interlock.systems.runs.failure import is_context_exceeded
-from interlock.systems.runs.machines.codon.names import Trigger
-from interlock.systems.runs.machines.limits import MICRO_MAX
-from interlock.systems.runs.plan.model import SentinelEventName
-from interlock.workers.supervision.reports import (
+from interlock.system.agents import (
     AgentFailed,
     MessageWritten,
     Progress,
@@ -25,6 +20,11 @@ from interlock.workers.supervision.reports import (
     UsedTokens,
     WorkFinished,
 )
+from interlock.system.tables import TransitionReason
+from interlock.systems.runs.failure import is_context_exceeded
+from interlock.systems.runs.machines.codon.names import Trigger
+from interlock.systems.runs.machines.limits import MICRO_MAX
+from interlock.systems.runs.plan.model import SentinelEventName
 
 TEXT_LENGTH_SHOWN = 4_000
 # By whether a total is final: the trigger, and the names of its cost and of its tokens.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.runs.effects.codon_cleanup import clean_up_codon
 from interlock.systems.runs.effects.events import apply_events
 from interlock.systems.runs.effects.launch import launch_run_supervisor
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "codon_cleanup": clean_up_codon,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, parent_of, root_of
-from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.table import Terminal
+from interlock import CallError, EffectWork, Terminal
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Call, Warrant
+from interlock.system.tables import Cause, Record, parent_of, root_of
 from interlock.systems.runs.machines.codon.names import SELF
-from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "codon_cleanup"
 

@@ -8,23 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.kernel.errors import (
-    CallError,
+from interlock import CallError, EffectWork, Outcome
+from interlock.system.errors import (
     GuardRefusedError,
     InvalidTransitionError,
     MetadataValidationError,
 )
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, NoteDraft, Warrant
-from interlock.kernel.store.inboxes import Mail
+from interlock.system.records import Call, Dispatch, Mail, NoteDraft, NotYetError, Warrant
+from interlock.system.tables import Cause, Record
 from interlock.systems.runs.history import codons_of
 from interlock.systems.runs.machines.events import CodonStarted, RunEvent, RunStarted, run_event
 from interlock.systems.runs.machines.published_names import published_error
 from interlock.systems.runs.machines.translation import wanted
 from interlock.systems.runs.start import find_run, start_run_from_event
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 
 PAGE = 100  # posted events that are read at one time
 COMPONENT = "events"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from interlock import EffectWork, Outcome
+from interlock.system.agents import LaunchSpec, SupervisorError, launch
 from interlock.systems.runs.paths import RunPaths
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.supervision.launch import LaunchSpec, SupervisorError, launch
 
 
 def launch_run_supervisor(work: EffectWork) -> Outcome | None:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import Shape, path_of, problem_of
-from interlock.kernel.record import Record
+from interlock import Shape
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import Record, path_of, problem_of
 from interlock.systems.runs.machines.codon.names import State
 from interlock.systems.runs.machines.values import (
     BudgetExceeded,

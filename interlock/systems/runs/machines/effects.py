@@ -5,7 +5,7 @@ A new effect also needs its line in HANDLERS of interlock/systems/runs/effects/_
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Effect
+from interlock import Effect
 
 # One process, on the workspace's host, holds a run and the codon that is executed.
 LAUNCH = Effect("launch", attempts_max=1, exclusive=True, local=True)

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import Shape, problem_of
+from interlock import Shape
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import problem_of
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.codon.names import State
 from interlock.systems.runs.machines.codon.payloads import (

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from interlock.kernel.errors import (
-    CallError,
+from interlock import CallError
+from interlock.system.errors import (
     InvalidPayloadError,
     InvalidTransitionError,
     MetadataValidationError,

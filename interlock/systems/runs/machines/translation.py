@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from interlock.kernel.errors import InvalidTransitionError, MetadataValidationError
-from interlock.kernel.event import Event
-from interlock.kernel.record import parent_of
-from interlock.kernel.table import Data
+from interlock import Event
+from interlock.system.errors import InvalidTransitionError, MetadataValidationError
+from interlock.system.tables import RecordData as Data
+from interlock.system.tables import parent_of
 from interlock.systems.runs.machines.codon.changes import FORCED, forced
 from interlock.systems.runs.machines.codon.names import TO, State
 from interlock.systems.runs.machines.codon.names import Trigger as CodonTrigger
@@ -55,7 +55,7 @@ _RUN_TYPES = {str(trigger): name for name, trigger in OF_RUNS.items()}
 # The fields of a posted transition that must be the state of the record, and that it keeps itself.
 _STATE_FIELDS = ("failed_during", "skipped_during")
 
-RunFired = (
+RunFired: TypeAlias = (
     RunCompleted
     | RunFailed
     | RunCrashed

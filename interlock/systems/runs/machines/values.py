@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from interlock.kernel.payload import Shape
+from interlock import Shape
 from interlock.systems.runs.machines import limits
 
 Micro = Annotated[int, Field(ge=0, le=limits.MICRO_MAX)]

@@ -12,16 +12,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.files import (
+    FileError,
+    ItemNames,
+    Location,
+    Node,
+    Problems,
+    SpecDocument,
+    check_size,
+    parse_document,
+    read_document,
+    read_model,
+    shown,
+)
 from interlock.systems.runs.plan.model import CODONS_MAX, RunPlan, SessionChoice
 from interlock.systems.runs.plan.part import is_name
 from interlock.systems.runs.plan.rig import RigFolder
-from interlock.workers.specs.document import SpecDocument, parse_document, read_document
-from interlock.workers.specs.fields import check_size
-from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.models import read_model
-from interlock.workers.specs.node import Node
-from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
 
 BYTES_MAX = 128 * 1024
 STORED_BYTES_MAX = 200_000

@@ -19,7 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.kernel.payload import parsed
+from interlock.system.files import MONEY, Required, WrittenForm, filled_list
+from interlock.system.tables import parsed
 from interlock.systems.runs.plan.part import (
     OF_JSON,
     SECONDS,
@@ -35,8 +36,6 @@ from interlock.systems.runs.plan.part import (
     RunSeconds,
 )
 from interlock.systems.runs.plan.rig import RIG_ITEMS_MAX, RigItem
-from interlock.workers.specs.models import Required, WrittenForm
-from interlock.workers.specs.values import MONEY, filled_list
 
 CODONS_MAX = 500
 SENTINELS_MAX = 50

@@ -16,8 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.workers.specs.models import with_fault
-from interlock.workers.specs.values import ValueKind, number_text
+from interlock.system.files import ValueKind, number_text, with_fault
 
 VARIABLES_MAX = 100
 ITERATIONS_MAX = 10_000

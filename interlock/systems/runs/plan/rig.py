@@ -9,10 +9,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from interlock.system.files import Required, ValueKind, WrittenForm
 from interlock.systems.runs.plan.part import OF_JSON, CommandSeconds, CommandText, PlanPart
 from interlock.systems.runs.plan.path import path_within
-from interlock.workers.specs.models import Required, WrittenForm
-from interlock.workers.specs.values import ValueKind
 
 RIG_ITEMS_MAX = 100
 _RIG = "`copy: {from: <path>, to: <path>}` or `command: {run: <command>}`"

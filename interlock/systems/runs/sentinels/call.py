@@ -15,15 +15,22 @@ from pathlib import Path
 from string import Template
 from typing import Protocol, TypeAlias
 
-from interlock.kernel.errors import KernelError
+from interlock import KernelError
+from interlock.system.agents import (
+    CommandError,
+    PendingLines,
+    ProcessGroup,
+    ReportKinds,
+    Sandbox,
+    Tail,
+    UsageAdded,
+    check_command,
+    parse_line,
+    process_group,
+    text_of,
+)
+from interlock.system.text import sentence
 from interlock.systems.runs.sentinels.call_timing import Batch
-from interlock.workers.processes.agent.output import PendingLines
-from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
-from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import UsageAdded
-from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
-from interlock.workers.text import sentence
 
 OUTPUT_BYTES_MAX = 4 * 1024
 MATERIAL_BYTES_MAX = 256 * 1024

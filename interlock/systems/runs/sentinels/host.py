@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from interlock.system.agents import Sandbox
 from interlock.systems.runs.machines.values import SentinelState, UnloadReason
 from interlock.systems.runs.sentinels.call import (
     CommandCall,
@@ -29,7 +30,6 @@ from interlock.systems.runs.sentinels.journal import Journal, Remark
 from interlock.systems.runs.sentinels.runner import Clock, SentinelRunner
 from interlock.systems.runs.sentinels.specification import SentinelSpecification
 from interlock.systems.runs.sentinels.trigger import SentinelEvent
-from interlock.workers.processes.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,20 @@ from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
 
-from interlock.systems.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
-from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import open_exchange
-from interlock.workers.gateways.llm.options import (
+from interlock.system.models import (
     NO_PRICES,
+    ConfigurationError,
+    Exchange,
     ExchangeLimits,
+    Ledger,
     ModelPrices,
     Sleep,
-    is_embedded,
-)
-from interlock.workers.gateways.llm.outcome import (
-    ConfigurationError,
     Unanswered,
     UnknownPriceError,
+    is_embedded,
+    open_exchange,
 )
+from interlock.systems.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096
 _LIMITS = ExchangeLimits()

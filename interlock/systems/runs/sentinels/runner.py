@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from interlock.system.files import COUNT_MAX
 from interlock.systems.runs.machines.values import SentinelState, UnloadReason
 from interlock.systems.runs.sentinels.call import (
     FatalSentinelError,
@@ -20,7 +21,6 @@ from interlock.systems.runs.sentinels.call_timing import Backlog, Batch, Pending
 from interlock.systems.runs.sentinels.journal import Journal, Remark
 from interlock.systems.runs.sentinels.specification import SentinelSpecification
 from interlock.systems.runs.sentinels.trigger import SentinelEvent
-from interlock.workers.specs.json_line import COUNT_MAX
 
 FAILURES_MAX = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.tasks.effects.abort import abort
 from interlock.systems.tasks.effects.assignment import assignment
 from interlock.systems.tasks.effects.follow_up import follow_up
@@ -11,7 +12,6 @@ from interlock.systems.tasks.effects.merge import merge
 from interlock.systems.tasks.effects.recovery import recovery
 from interlock.systems.tasks.effects.turn_cleanup import turn_cleanup
 from interlock.systems.tasks.effects.verification import verification
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "abort": abort,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.event import Event
-from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock import CallError, EffectWork, Event
+from interlock.system.tables import AbortReason, TransitionReason, why_of
 from interlock.systems.tasks.agent_tree import reached
 from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.machines.abort import AbortScope
-from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "abort"
 # Triggers that leave the agent's own session at work.

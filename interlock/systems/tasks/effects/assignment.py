@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.kernel.record import root_of
+from interlock import EffectWork
+from interlock.system.tables import root_of
 from interlock.systems.tasks.assignment import assign
-from interlock.workers.engine.work import EffectWork
 
 
 def assignment(work: EffectWork) -> None:

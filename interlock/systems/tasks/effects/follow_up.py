@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 
-from interlock.kernel.effect import Kind
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, parent_of, root_of
-from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.table import Terminal
+from interlock import CallError, EffectWork, Terminal
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Call, Warrant
+from interlock.system.tables import Cause, Kind, Record, parent_of, root_of
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.calls import component_call, fire_if_taken
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
 from interlock.systems.tasks.waits import Waits
-from interlock.workers.engine.work import EffectWork
 
 COMPONENT = "follow_up"
 EARLIER_MAX = 3  # claims before the last one whose turns are ended, if they still run

@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
+from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import (
     BusyError,
     GitError,
@@ -33,8 +34,8 @@ from interlock.git.merge import (
 from interlock.git.merge import merge as merge_branch
 from interlock.git.remote import push
 from interlock.git.repository import COMMITTER, Repository
-from interlock.kernel.errors import KernelError
-from interlock.kernel.reason import TransitionReason
+from interlock.system.records import ObstacleError
+from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.parent_task import cancelled_parent
@@ -45,7 +46,6 @@ from interlock.systems.tasks.verification.task_check import (
     repository_of,
     signals_without_models,
 )
-from interlock.workers.engine.work import EffectWork, ObstacleError, Outcome
 
 ATTEMPTS_MAX = 20  # at a merge, where the target moves meanwhile
 PATHS_MAX = 100  # files in conflict that are named

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from interlock import EffectWork, Outcome
 from interlock.git.branch import head
 from interlock.git.changes import commit_all
 from interlock.git.diff import paths_between
 from interlock.git.errors import GitError, RefusedError
 from interlock.git.replay import base_of_work
 from interlock.git.repository import COMMITTER
-from interlock.kernel.reason import TransitionReason
+from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.left_work import save_uncommitted
 from interlock.systems.tasks.leftovers import kill_leftovers_of
@@ -25,7 +26,6 @@ from interlock.systems.tasks.verification.task_check import (
     results_of,
     worktree_and_commit,
 )
-from interlock.workers.engine.work import EffectWork, Outcome
 
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 

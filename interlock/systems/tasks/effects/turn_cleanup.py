@@ -5,20 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from interlock import EffectWork, Outcome
 from interlock.git.branch import delete_branch, put_away, saved_ref
 from interlock.git.errors import GitError, RefusedError
 from interlock.git.refs import HEADS, read_refs
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.saved_work import leave_worktree, save_work
 from interlock.git.worktree import Worktree, remove_worktree, worktrees
-from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.record import Record
-from interlock.kernel.table import Data
+from interlock.system.agents import open_repository
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import NotYetError
+from interlock.system.tables import Record
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.calls import fire_if_taken
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.leftovers import kill_leftovers_of
-from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
-from interlock.workers.engine.work_sandbox import open_repository
 
 COMPONENT = "turn_cleanup"
 WHY_LENGTH_MAX = 2_000

@@ -6,14 +6,15 @@ import asyncio
 from dataclasses import asdict, replace
 from functools import partial
 
+from interlock import EffectWork, Outcome
 from interlock.git.branch import commit_of, head
 from interlock.git.diff import lines_between, paths_between
 from interlock.git.errors import RefusedError
 from interlock.git.merge import MergeConflict
 from interlock.git.replay import WorkReplayed, base_of_work, replay
 from interlock.git.repository import COMMITTER, Repository
-from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.reason import TransitionReason
+from interlock.system.errors import UnknownRecordError
+from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
 from interlock.systems.tasks.machines.trust import Trust, too_many_files
@@ -28,7 +29,6 @@ from interlock.systems.tasks.verification.task_check import (
     results_of,
     worktree_and_commit,
 )
-from interlock.workers.engine.work import EffectWork, Outcome
 
 PATHS_MAX = 100  # files that are at fault, as they are named
 AGENT_POLL_S = 0.1  # between two looks whether the agent has ended

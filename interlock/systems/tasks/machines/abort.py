@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import assert_never
 
-from interlock.kernel.cycles import cycles_in
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.reason import AbortReason
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import AbortReason, cycles_in
 
 # Each session and its parent. A session whose parent is None, or which is only a parent, is a root.
 Tree = Mapping[str, str | None]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.system.tables import AbortReason, TransitionReason, dollars
 from interlock.systems.tasks.machines.task.limits import TOOL_FAILURES
 
 FILES_SHOWN_MAX = 5  # of the files that an agent changed and does not own, those that are named

@@ -8,7 +8,7 @@ the end of the work, and SUPERVISION, which the agent's own record owes until th
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Effect
+from interlock import Effect
 
 ASSIGNMENT = Effect("assignment", attempts_max=20)
 AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import auto
 
-from interlock.kernel.policy_axis import Ranked
+from interlock.system.tables import Ranked
 
 
 class Trust(Ranked):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.system.errors import InvalidPayloadError
 
 
 class VisualState(StrEnum):

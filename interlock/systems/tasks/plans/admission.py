@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.record import Record
+from interlock import CallError
+from interlock.system.errors import UnknownRecordError
+from interlock.system.files import Problems
+from interlock.system.tables import Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited, initial_data
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.payloads import NewTask
 from interlock.systems.tasks.plans.file import PlanFile, PlannedTask
 from interlock.systems.tasks.roles import UnknownRoleError
-from interlock.workers.specs.problems import Problems
 
 REACHED_MAX = 10_000
 

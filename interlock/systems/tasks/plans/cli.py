@@ -10,19 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from interlock import guarded
+from interlock.system.commands import Actor, AsJson, Reason, answer, client, confirm, fail
 from interlock.systems.tasks.plans import page
 from interlock.systems.tasks.plans.client import PlanDecisions, Plans, PlanStatus
 from interlock.systems.tasks.plans.file import read_plan
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Reason,
-    answer,
-    client,
-    confirm,
-    fail,
-    guarded,
-)
 
 app = typer.Typer()
 

@@ -9,24 +9,21 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from interlock.kernel.errors import (
-    CallError,
+from interlock import CallError, Client, Submitted
+from interlock.system.errors import (
     FencedError,
     IdTakenError,
     IllegalTransitionError,
     StaleDecisionError,
 )
-from interlock.kernel.record import Record
+from interlock.system.files import Problems, in_order, starved_by
+from interlock.system.tables import Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.plans.admission import Admission
 from interlock.systems.tasks.plans.file import PlanFile
 from interlock.systems.tasks.waits import Waits
-from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
-from interlock.workers.specs.dependencies import in_order, starved_by
-from interlock.workers.specs.problems import Problems
 
 SEEN_LENGTH = 12
 # In these states a task still waits for its dependencies.

@@ -15,8 +15,26 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 from pydantic import Field as Limit
 
-from interlock.kernel.payload import Word
-from interlock.kernel.record import PRIORITY_DEFAULT
+from interlock.system.files import (
+    NOWHERE,
+    PATH,
+    PRIORITY,
+    Field,
+    ItemNames,
+    Location,
+    Node,
+    PartialPayload,
+    Problems,
+    SpecDocument,
+    checked_payload,
+    file_model,
+    read_dependencies,
+    read_document,
+    read_fields,
+    read_name,
+    refuse_cycles,
+)
+from interlock.system.tables import PRIORITY_DEFAULT, Word
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.limits import SIGNALS_MAX
 from interlock.systems.tasks.machines.task.payloads import NewTask
@@ -25,19 +43,6 @@ from interlock.systems.tasks.verification.signals import (
     parse_signals,
     problem_of_number,
 )
-from interlock.workers.specs.dependencies import read_dependencies, refuse_cycles
-from interlock.workers.specs.document import SpecDocument, read_document
-from interlock.workers.specs.fields import (
-    Field,
-    PartialPayload,
-    checked_payload,
-    file_model,
-    read_fields,
-    read_name,
-)
-from interlock.workers.specs.node import NOWHERE, Node
-from interlock.workers.specs.problems import ItemNames, Location, Problems
-from interlock.workers.specs.values import PATH, PRIORITY
 
 BYTES_MAX = 256 * 1024  # of one file
 TASKS_MAX = 200  # of one plan

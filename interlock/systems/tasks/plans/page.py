@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.workers.terminal.page import (
+from interlock.system.commands import counts_text, short
+from interlock.system.pages import (
     CopyableText,
     MarkedText,
     Part,
@@ -14,9 +15,8 @@ from interlock.workers.terminal.page import (
     Sentence,
     Table,
     Tone,
+    state_name,
 )
-from interlock.workers.terminal.page_parts import state_name
-from interlock.workers.terminal.screen import counts_text, short
 
 TITLE_LENGTH_MAX = 60
 Row = Mapping[str, Any]

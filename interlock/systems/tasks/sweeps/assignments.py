@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from interlock.kernel.record import PARTITIONS, root_of
-from interlock.kernel.store.views import StateKey
+from interlock.system.records import Dispatch, StateKey, Sweep, act_on_each
+from interlock.system.tables import PARTITIONS, root_of
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 
 def due(dispatch: Dispatch) -> list[int]:

@@ -12,6 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from interlock.system.agents import Sandbox, Tail, contained, inherited
+from interlock.system.files import FolderError, UntrustedFolder
+from interlock.system.text import Redaction, sentence
 from interlock.systems.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,
@@ -26,13 +29,6 @@ from interlock.systems.tasks.verification.signals import (
     SignalType,
     file_and_text,
 )
-from interlock.workers.files.folder import FolderError, UntrustedFolder
-from interlock.workers.inherited import inherited
-from interlock.workers.processes.agent.contained import contained
-from interlock.workers.processes.process_group import Tail
-from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.redaction import Redaction
-from interlock.workers.text import sentence
 
 TEST_S = 120.0  # for the command of one signal
 ANSWER_S = 60.0  # for the answer of a model

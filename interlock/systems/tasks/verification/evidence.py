@@ -7,9 +7,9 @@ from itertools import islice
 
 from interlock.git.diff import Diff, diff, merge_of
 from interlock.git.repository import Repository
-from interlock.kernel.record import Record
-from interlock.kernel.store.views import Views
-from interlock.workers.text import sentence
+from interlock.system.records import Views
+from interlock.system.tables import Record
+from interlock.system.text import sentence
 
 DIFF_BYTES_MAX = 200_000
 PATH_LENGTH_MAX = 200

@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.answers import Confidence, OpenAnswer
-from interlock.workers.gateways.llm.blocks import blocks, new_marker
-from interlock.workers.gateways.llm.options import is_embedded
-from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock import Settings
+from interlock.system.models import (
+    Confidence,
+    OpenAnswer,
+    Unanswered,
+    blocks,
+    is_embedded,
+    new_marker,
+)
 
 if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
     from pydantic_ai import Agent, RunContext
 
-    from interlock.workers.gateways.llm.cost import Ledger
-    from interlock.workers.gateways.llm.exchange import Exchange
+    from interlock.system.models import Exchange, Ledger
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and the same limit counts the tokens of their thoughts.
@@ -142,7 +145,7 @@ def open_judge(settings: Settings) -> JudgeModel | None:
     spec = settings.judge_model or settings.model
     if is_embedded(spec):
         return None
-    from interlock.workers.gateways.llm.model import exchange_of  # noqa: PLC0415
+    from interlock.system.models import exchange_of  # noqa: PLC0415
 
     return JudgeModel(exchange_of(settings, spec, variable=VARIABLE))
 

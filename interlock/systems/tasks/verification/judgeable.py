@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.records import Dispatch
 from interlock.systems.tasks.verification.signals import (
     MODEL_SIGNALS,
     InvalidSignalError,
     parse_signals,
 )
-from interlock.workers.engine.dispatch import Dispatch
 
 # The fact that a computer with agents announces: whether it has a judge model.
 JUDGE = "judge"

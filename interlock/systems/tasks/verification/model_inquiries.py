@@ -6,7 +6,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interlock.kernel.amounts import dollars
+from interlock import EffectWork, OverBudgetError
+from interlock.system.models import Unanswered, UnknownPriceError
+from interlock.system.tables import dollars
 from interlock.systems.tasks.verification.judge_model import (
     Inquiry,
     InquiryKind,
@@ -14,11 +16,9 @@ from interlock.systems.tasks.verification.judge_model import (
     open_judge,
 )
 from interlock.systems.tasks.verification.model_verdict import AskModel, UnansweredError
-from interlock.workers.engine.work import EffectWork, OverBudgetError
-from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.workers.gateways.llm.cost import Ledger
+    from interlock.system.models import Ledger
 
 
 class ModelInquiries:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.workers.specs.models import model_of
-from interlock.workers.text import sentence
+from interlock.system.files import model_of
+from interlock.system.text import sentence
 
 CONFIDENCE_MIN = 0.7
 ANSWER_LENGTH_MAX = 64 * 1024

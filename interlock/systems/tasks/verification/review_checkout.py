@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from interlock import Settings
 from interlock.git.branch import delete_branch
 from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree, remove_worktree
 from interlock.systems.tasks.claim_names import REVIEW_MARK, ClaimNames
-from interlock.workers.config import Settings
 
 
 @asynccontextmanager

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from interlock.kernel.errors import CallError
+from interlock import CallError
+from interlock.system.files import problem_of_path
+from interlock.system.text import sentence
 from interlock.systems.tasks.machines.task.limits import SIGNAL_LENGTH_MAX, SIGNALS_MAX
-from interlock.workers.files.folder import problem_of_path
-from interlock.workers.text import sentence
 
 SEPARATOR = " :: "
 # In the detail of a test command, between how it ended and the end of what it has printed.

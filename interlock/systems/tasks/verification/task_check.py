@@ -8,9 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from interlock import Settings
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, worktree_and_tip
-from interlock.kernel.record import Record
+from interlock.system.agents import (
+    check_sandbox,
+    environment_of_check,
+    open_repository,
+    open_sandbox,
+    secrets_of,
+)
+from interlock.system.tables import Record
+from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.verification.check import check
 from interlock.systems.tasks.verification.evidence import task_text
@@ -22,15 +31,6 @@ from interlock.systems.tasks.verification.signals import (
     CompletionVerdict,
     ParsedSignal,
 )
-from interlock.workers.config import Settings
-from interlock.workers.engine.work_environment import environment_of_check
-from interlock.workers.engine.work_sandbox import (
-    check_sandbox,
-    open_repository,
-    open_sandbox,
-)
-from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.redaction import secrets_of
 
 RESULTS_MAX = 100
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.threads.effects.cleanup import cleanup
 from interlock.systems.threads.effects.execution import execution
 from interlock.systems.threads.effects.inference import inference
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "cleanup": cleanup,

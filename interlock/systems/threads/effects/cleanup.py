@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.gateways.sources import CleanedUp, open_sources
+from interlock import EffectWork, Outcome
+from interlock.system.models import CleanedUp, open_sources
 
 
 async def cleanup(work: EffectWork) -> Outcome:

@@ -9,16 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.event import Note
-from interlock.kernel.record import ID_DEPTH_MAX, ancestors
-from interlock.workers.engine.tracing import traced_tool
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.gateways.capabilities.call import call_capability
-from interlock.workers.gateways.capabilities.capability import Capability
-from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.gateways.capabilities.result import Failed, Result, SplitWork, Succeeded
-from interlock.workers.text import sentence
+from interlock import CallError, EffectWork, Failed, Note, Outcome, Succeeded
+from interlock.system.models import Capability, Result, SplitWork, call_capability, open_registry
+from interlock.system.records import traced_tool
+from interlock.system.tables import ID_DEPTH_MAX, ancestors
+from interlock.system.text import sentence
 
 STALL_MARGIN_MS = 60_000
 

@@ -7,20 +7,21 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import Record, ancestors
-from interlock.kernel.scales import Tier
-from interlock.kernel.table import Data
+from interlock import CallError, EffectWork, Outcome, OverBudgetError
+from interlock.system.models import (
+    Capability,
+    Registry,
+    Unanswered,
+    UnknownPriceError,
+    open_registry,
+)
+from interlock.system.tables import Record, Tier, ancestors, dollars
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Choice, Question, Target
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for, wants_combined
 from interlock.systems.threads.machines.thread.guards import policy_of
-from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
-from interlock.workers.gateways.capabilities.capability import Capability
-from interlock.workers.gateways.capabilities.registry import Registry, open_registry
-from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 
 TIERS = {
     "intent": Tier.FRONTIER_FAST,

@@ -7,14 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from interlock.kernel.scales import Level
+from interlock import Level
+from interlock.system.models import (
+    RUNTIME_PARAMETERS,
+    ClosedAnswer,
+    Confidence,
+    InvalidResultError,
+    fit,
+    problems_of,
+)
+from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
 from interlock.systems.threads.machines.autonomy import ActionKind
-from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
-from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
-from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
-from interlock.workers.text import sentence
 
 FAULTS_SHOWN_MAX = 3
 ANSWER_CHARS_MAX = 64 * 1024

@@ -12,19 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from interlock.system.models import ConfigurationError, FailureCode, TokenUsage, Unanswered
+from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Choice, Question, Target
 from interlock.systems.threads.inference.reading.correction import corrected
 from interlock.systems.threads.inference.reading.meaning import Meanings, meanings, parts
 from interlock.systems.threads.inference.reading.request import ReadRequest
 from interlock.systems.threads.inference.reading.understanding import Understanding, understand
-from interlock.workers.gateways.llm.outcome import (
-    ConfigurationError,
-    FailureCode,
-    TokenUsage,
-    Unanswered,
-)
-from interlock.workers.text import sentence
 
 NAME = "embedded:wordllama"
 BELONGS = 0.4

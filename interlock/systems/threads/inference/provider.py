@@ -8,14 +8,12 @@ from functools import cache
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from interlock.kernel.scales import Tier
+from interlock.system.models import Bound, Exchange, FailureCode, Ledger, TokenUsage, Unanswered
+from interlock.system.tables import Tier
 from interlock.systems.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome
 from interlock.systems.threads.inference.prompt import INSTRUCTIONS, prompt
 from interlock.systems.threads.inference.question import Question, Target
-from interlock.workers.gateways.llm.cost import Bound, Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
 
 OUTPUT_TOKENS_MAX: Mapping[Tier, int] = {
     Tier.LOCAL_TOOL_CALLING: 1024,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from interlock.kernel.scales import Tier
+from interlock.system.tables import Tier
 
 # Increase it with every change of a prompt or its data; each proposal stores its version.
 PROMPT_VERSION = 2

@@ -12,8 +12,8 @@ from enum import StrEnum, auto
 from functools import reduce
 from math import isfinite
 
-from interlock.kernel.policy_axis import PolicyError, budget, flag, fraction, word, words
-from interlock.kernel.scales import Level, Tier
+from interlock import Level
+from interlock.system.tables import PolicyError, Tier, budget, flag, fraction, word, words
 
 
 class Gate(StrEnum):

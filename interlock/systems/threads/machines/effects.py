@@ -5,7 +5,7 @@ A new effect also needs its line in HANDLERS of interlock/systems/threads/effect
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Effect
+from interlock import Effect
 
 INFERENCE = Effect("inference", pool="models")
 EXECUTION = Effect("execution")

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from interlock.kernel.event import Cause
-from interlock.kernel.store.indexes import Indexes
-from interlock.kernel.store.listings import ListedRecord
-from interlock.kernel.table import PRODUCER
+from interlock import PRODUCER, Settings
+from interlock.system.records import Dispatch, Indexes, ListedRecord, Sweep, act_on_each, ms
+from interlock.system.tables import Cause
 from interlock.systems.threads.canary import (
     CANARIES_MAX,
     PATIENCE_S,
@@ -25,9 +24,6 @@ from interlock.systems.threads.canary import (
     canaries,
 )
 from interlock.systems.threads.machines.canary.table import CANARY
-from interlock.workers.config import Settings, ms
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 # No caller repeats the submission of a canary later, so its id needs not stay taken for a year.
 TOMBSTONE_MS = 3_600_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.system.records import Handler
 from interlock.systems.webhooks.effects.webhook import webhook
-from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {"webhook": webhook}

@@ -8,15 +8,14 @@ import time
 from http import HTTPStatus
 from typing import Any
 
+from interlock import EffectWork, Outcome
+from interlock.system.models import WebhookAnswer, WebhookError, open_registry, post, signed_headers
+from interlock.system.text import sentence
 from interlock.systems.webhooks.answer_links import LIFETIME_S, AnswerLinks
 from interlock.systems.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import Trigger
 from interlock.systems.webhooks.message import MessageBody, NothingToTellError, body_of, data_of
 from interlock.systems.webhooks.places import open_places
-from interlock.workers.engine.work import EffectWork, Outcome
-from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.gateways.webhook import WebhookAnswer, WebhookError, post, signed_headers
-from interlock.workers.text import sentence
 
 
 async def webhook(work: EffectWork) -> Outcome:

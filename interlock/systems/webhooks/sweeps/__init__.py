@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from interlock.system.records import Sweep
 from interlock.systems.webhooks.sweeps import deliveries
-from interlock.workers.engine.sweeper import Sweep
 
 SWEEPS: tuple[Sweep, ...] = (deliveries.SWEEP,)

@@ -20,12 +20,19 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-from interlock.kernel.event import Cause
-from interlock.kernel.machines import LISTED
-from interlock.kernel.record import PARTITIONS, Record
-from interlock.kernel.store.news import News
-from interlock.kernel.store.overdue import OverdueWaits
-from interlock.kernel.table import Terminal
+from interlock import Settings, Terminal
+from interlock.system.records import (
+    Dispatch,
+    News,
+    OverdueWaits,
+    Sweep,
+    act_on_each,
+    kinds_of,
+    limit_ms,
+    proposals_of,
+    row_for,
+)
+from interlock.system.tables import LISTED, PARTITIONS, Cause, Record
 from interlock.systems.webhooks.endpoints import (
     CARDS,
     ENDS,
@@ -36,11 +43,6 @@ from interlock.systems.webhooks.endpoints import (
 from interlock.systems.webhooks.machines.delivery.names import State
 from interlock.systems.webhooks.machines.delivery.payloads import MessageKind
 from interlock.systems.webhooks.machines.effects import WEBHOOK
-from interlock.workers.config import Settings
-from interlock.workers.engine.card import kinds_of, proposals_of
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.escalation import limit_ms, row_for
-from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 MACHINE = "delivery"
 Payload = Mapping[str, Any]

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.kernel.payload import CardAnswer, Shape, Word
+from interlock import CardAnswer, Shape
+from interlock.system.tables import Word
 from interlock.systems.jobs.machines.graph.limits import (
     COST_MICRO_MAX,
     DESCRIPTION_LENGTH_MAX,

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from enum import StrEnum, auto
 
-from interlock.kernel.choice_words import ChoiceWords, fixed
-from interlock.kernel.effect import RESOLUTION
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import validated
-from interlock.kernel.question import failure_detail
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     PERSON,
     PRODUCER,
+    RESOLUTION,
     Ask,
-    Bounds,
-    Data,
+    Bookkeeping,
+    Machine,
     Terminal,
+    Timer,
     Waiting,
     by,
     move,
     rows,
     stay,
+    validated,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Bookkeeping
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import (
+    CREATED,
+    Bounds,
+    ChoiceWords,
+    Meaning,
+    Triggers,
+    failure_detail,
+    fixed,
+)
+from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.systems.jobs.machines.graph import payloads
 from interlock.systems.jobs.machines.graph.limits import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.effect import NOTIFICATION
-from interlock.kernel.payload import validated
-from interlock.kernel.table import Ask, Bounds, Data, FieldValues
+from interlock import NOTIFICATION, Ask, validated
+from interlock.system.tables import Bounds, FieldValues
+from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job import limits
 from interlock.systems.jobs.machines.job.payloads import NewJob, ReviewVerdict, RunUntil

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.choice_words import ChoiceWords, fixed
+from interlock.system.tables import ChoiceWords, fixed
 
 ENDS = "The job is cancelled for good."
 CANCEL = ChoiceWords("Cancel it", ENDS)

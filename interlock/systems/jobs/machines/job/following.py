@@ -6,7 +6,7 @@ row then.
 
 from __future__ import annotations
 
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job.changes import reviewable
 from interlock.systems.jobs.machines.job.payloads import ReviewVerdict

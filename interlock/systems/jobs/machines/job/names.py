@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum, auto
 
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import Triggers
 from interlock.systems.jobs.machines.job import payloads
 
 EVIDENCE_FOLDER = ".evidence"  # below the job's directory

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from interlock.kernel.payload import CardAnswer, Shape, Word
-from interlock.kernel.tags import Tags
+from interlock import CardAnswer, Shape, Tags
+from interlock.system.tables import Word
 from interlock.systems.jobs.machines.job.limits import (
     ACCEPTANCE_MAX,
     CODE_LENGTH_MAX,

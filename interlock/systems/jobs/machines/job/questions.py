@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
-from interlock.kernel.question import as_sentence, failure_reason
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
+from interlock.system.tables import as_sentence, failure_reason
 from interlock.systems.jobs.machines.job import limits
 from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
 

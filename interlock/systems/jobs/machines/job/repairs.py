@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.table import Ask, Data
+from interlock import Ask
+from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.job.changes import (
     NO_TRIES,
     guided,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.kernel.effect import RESOLUTION
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.table import Active, Data, HeldSlot, Terminal, Waiting, always
-from interlock.kernel.timer import Timer
+from interlock import RESOLUTION, Active, Terminal, Timer, Waiting, always
+from interlock.system.tables import HeldSlot, Meaning
+from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import (
     APPROVAL,
     REVIEWER,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CASCADE, NOTIFICATION
-from interlock.kernel.machine import Machine
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
+    CASCADE,
+    NOTIFICATION,
     ORPHANS,
     PERSON,
     PRODUCER,
     STALLS,
     Ask,
+    Bookkeeping,
+    Machine,
     by,
     move,
     reenter,
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Placement, Prerequisites
+from interlock.system.tables import CREATED, Placement, Prerequisites
 from interlock.systems.jobs.machines.effects import (
     APPROVAL,
     MANIFEST,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.kernel.payload import validated
-from interlock.kernel.table import Ask, Data
+from interlock import Ask, validated
+from interlock.system.tables import RecordData as Data
 from interlock.systems.loops.machines.loop import limits
 from interlock.systems.loops.machines.loop.payloads import NOTHING_READ, LoopMail, NewLoop, ResetOn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum, auto
 
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import Triggers
 from interlock.systems.loops.machines.loop import payloads
 
 # What a life of an agent holds while it lasts: no other life of its name goes on beside it.

@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from interlock.kernel.payload import Shape
-from interlock.kernel.tags import Tags
+from interlock import Shape, Tags
 from interlock.systems.loops.machines.loop import limits
 
 NAME = r"^[a-z][a-z0-9-]{0,62}$"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.table import Active, Data, Terminal, Waiting
-from interlock.kernel.timer import Timer
+from interlock import Active, Terminal, Timer, Waiting
+from interlock.system.tables import Meaning
+from interlock.system.tables import RecordData as Data
 from interlock.systems.loops.machines.effects import (
     AGENT_CLEANUP,
     MAIL_CHECK,

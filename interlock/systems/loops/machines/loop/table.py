@@ -7,20 +7,8 @@ its lease and its grace are over, and no other begins before that.
 
 from __future__ import annotations
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.table import (
-    CREATED,
-    ORPHANS,
-    PERSON,
-    PRODUCER,
-    STALLS,
-    by,
-    carry,
-    move,
-    reenter,
-    rows,
-)
-from interlock.kernel.traits import FamilyInbox, IdFormat, Placement
+from interlock import ORPHANS, PERSON, PRODUCER, STALLS, Machine, by, move, reenter, rows
+from interlock.system.tables import CREATED, FamilyInbox, IdFormat, Placement, carry
 from interlock.systems.loops.machines.effects import MAIL_CHECK, PROMPT, SESSION, WORKTREE
 from interlock.systems.loops.machines.loop import changes, payloads
 from interlock.systems.loops.machines.loop.names import State, Trigger

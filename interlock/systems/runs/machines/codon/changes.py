@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.payload import validated
-from interlock.kernel.table import Ask, Data
+from interlock import Ask, validated
+from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines.codon.names import State, Trigger
 from interlock.systems.runs.machines.codon.payloads import NewCodon
 from interlock.systems.runs.machines.limits import MICRO_MAX

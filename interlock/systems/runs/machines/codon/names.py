@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum, auto
 
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import Triggers
 from interlock.systems.runs.machines.codon import payloads
 
 # What a codon holds while it is alive: no other codon of its workspace is.

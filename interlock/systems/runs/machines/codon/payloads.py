@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.payload import Shape
+from interlock import Shape
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.limits import SENTINELS_MAX
 from interlock.systems.runs.machines.values import (

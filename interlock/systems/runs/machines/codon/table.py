@@ -6,24 +6,22 @@ from state to state.
 
 from __future__ import annotations
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     ORPHANS,
     PERSON,
     PRODUCER,
     Active,
-    Data,
+    Bookkeeping,
+    Machine,
     Terminal,
+    Timer,
     by,
-    carry,
     move,
     rows,
     stay,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Bookkeeping, Placement
+from interlock.system.tables import CREATED, Meaning, Placement, carry
+from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.codon import changes
 from interlock.systems.runs.machines.codon.names import LIVE, SELF, State, Trigger

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.payload import Shape
+from interlock import Shape
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.values import (
     Detail,

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from enum import StrEnum, auto
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import validated
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     ORPHANS,
     PERSON,
     PRODUCER,
     Active,
     Ask,
-    Data,
+    Bookkeeping,
+    Machine,
     Terminal,
+    Timer,
     always,
     by,
     move,
     rows,
     stay,
+    validated,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Bookkeeping, IdFormat, Placement
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import CREATED, IdFormat, Meaning, Placement, Triggers
+from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.effects import CODON_CLEANUP, EVENTS, LAUNCH
 from interlock.systems.runs.machines.run import payloads

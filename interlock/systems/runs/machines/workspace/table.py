@@ -8,24 +8,23 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.payload import Shape, validated
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     PERSON,
     PRODUCER,
     Ask,
-    Data,
+    Machine,
+    Shape,
     Terminal,
+    Timer,
     Waiting,
     by,
     move,
     rows,
     stay,
+    validated,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import FamilyInbox
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import CREATED, FamilyInbox, Triggers
+from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.effects import EVENTS
 from interlock.systems.runs.machines.events import checked

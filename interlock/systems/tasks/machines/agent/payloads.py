@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.payload import Shape
-from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock import Shape
+from interlock.system.tables import AbortReason, TransitionReason
 from interlock.systems.tasks.machines.agent import limits
 
 Line = Annotated[str, Field(min_length=1, max_length=limits.LINE_LENGTH_MAX)]

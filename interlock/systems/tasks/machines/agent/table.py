@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum, auto
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import validated
-from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     ORPHANS,
     PERSON,
     STALLS,
     Active,
     Ask,
-    Data,
+    Machine,
     Terminal,
+    Timer,
     by,
-    carry,
     move,
     rows,
     stay,
+    validated,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Placement
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import (
+    CREATED,
+    AbortReason,
+    Meaning,
+    Placement,
+    TransitionReason,
+    Triggers,
+    carry,
+)
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.agent import payloads
 from interlock.systems.tasks.machines.effects import ABORT, ASSIGNMENT, SUPERVISION
 

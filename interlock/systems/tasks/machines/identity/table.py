@@ -12,24 +12,23 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.payload import Shape, validated
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     PERSON,
     STALLS,
     Ask,
-    Data,
+    Machine,
+    Shape,
     Terminal,
+    Timer,
     Waiting,
     by,
     move,
     reenter,
     rows,
+    validated,
 )
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Placement
-from interlock.kernel.trigger import Triggers
+from interlock.system.tables import CREATED, Placement, Triggers
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.effects import FOLLOW_UP
 from interlock.systems.tasks.machines.identity import limits
 from interlock.systems.tasks.machines.trust import Trust, earned

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.kernel.amounts import DELTA_MAX
-from interlock.kernel.payload import validated
-from interlock.kernel.reason import TransitionReason
-from interlock.kernel.record import Record, RecordId, root_of
-from interlock.kernel.table import Ask, Bounds, Data
+from interlock import Ask, validated
+from interlock.system.tables import DELTA_MAX, Bounds, Record, RecordId, TransitionReason, root_of
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import choice, limits, lost
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.payloads import NewTask

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.kernel.table import Ask, Data
+from interlock import Ask
+from interlock.system.tables import RecordData as Data
 
 # The fields of a task that keep the choice: the owner who alone may claim it; the last claim, whose
 # agent does not get it again. Both stay until the next requeue.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.kernel.choice_words import ChoiceWords, Words, fixed
-from interlock.kernel.table import Data
+from interlock.system.tables import ChoiceWords, Words, fixed
+from interlock.system.tables import RecordData as Data
 
 ENDS = "The task is cancelled for good, and what depends on it never starts."
 OF_PLAN = fixed(

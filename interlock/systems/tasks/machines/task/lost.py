@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.kernel.table import Ask, Data
+from interlock import Ask
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import limits
 
 

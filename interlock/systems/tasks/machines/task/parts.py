@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.table import UNBOUND, Ask, Bounds, Data
+from interlock import Ask
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import UNBOUND, Bounds
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task import limits
 from interlock.systems.tasks.machines.task.changes import unclaimed

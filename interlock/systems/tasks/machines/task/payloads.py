@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from interlock.kernel.payload import CardAnswer, Shape, Word
-from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.tags import Tags
+from interlock import CardAnswer, Shape, Tags
+from interlock.system.tables import AbortReason, TransitionReason, Word
 from interlock.systems.tasks.machines.deadline import Complexity, Scope
 from interlock.systems.tasks.machines.task import limits
 

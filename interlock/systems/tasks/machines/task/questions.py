@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from interlock.kernel.question import as_sentence, failure_reason
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
+from interlock.system.tables import as_sentence, failure_reason
 from interlock.systems.tasks.machines.task.changes import awaited, backoff_ms, is_verified
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlock.kernel.effect import CASCADE, RESOLUTION
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.reason import TransitionReason
-from interlock.kernel.table import Active, Data, Terminal, Waiting
-from interlock.kernel.timer import Timer
+from interlock import CASCADE, RESOLUTION, Active, Terminal, Timer, Waiting
+from interlock.system.tables import Meaning, TransitionReason
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.deadline import subtasks_limit_s
 from interlock.systems.tasks.machines.effects import (
     AGENT,

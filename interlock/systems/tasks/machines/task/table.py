@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN
-from interlock.kernel.machine import Machine
-from interlock.kernel.reason import TransitionReason
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
+    CASCADE,
     ORPHANS,
     PERSON,
     PRODUCER,
+    RESOLUTION,
+    SPAWN,
     STALLS,
+    Bookkeeping,
+    Children,
+    Machine,
     by,
-    carry,
     move,
     reenter,
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
+from interlock.system.tables import CREATED, Facts, Placement, TransitionReason, carry
 from interlock.systems.tasks.machines.effects import (
     AGENT,
     ASSIGNMENT,

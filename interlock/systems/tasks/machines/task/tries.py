@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.kernel.table import Ask, Data
+from interlock import Ask
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import limits
 from interlock.systems.tasks.machines.task.changes import REJECTED, requeued, unclaimed
 

@@ -7,14 +7,28 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import Shape, validated
-from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.table import CREATED, Active, Ask, Data, Terminal, Waiting, by, move, rows
-from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Placement
-from interlock.kernel.trigger import Triggers
+from interlock import (
+    Active,
+    Ask,
+    Machine,
+    Shape,
+    Terminal,
+    Timer,
+    Waiting,
+    by,
+    move,
+    rows,
+    validated,
+)
+from interlock.system.tables import (
+    CREATED,
+    AbortReason,
+    Meaning,
+    Placement,
+    TransitionReason,
+    Triggers,
+)
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.effects import (
     ASSIGNMENT,
     FOLLOW_UP,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.system.text import sentence
 from interlock.systems.threads.inference.question import Choice, Question, Target
 from interlock.systems.threads.inference.reading.account import Account, account
 from interlock.systems.threads.inference.reading.doubts import Doubt, DoubtKind, doubts
@@ -30,7 +31,6 @@ from interlock.systems.threads.inference.reading.request import ReadRequest, rea
 from interlock.systems.threads.inference.reading.values import Filled, fill
 from interlock.systems.threads.inference.reading.wishes import wishes
 from interlock.systems.threads.inference.reading.words import stem, words
-from interlock.workers.text import sentence
 
 NOT_UNDERSTOOD_MAX = 0.29
 # Even where nothing speaks against it, one request in so many means something else.

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.system.models import problems_of
+from interlock.system.text import sentence
 from interlock.systems.threads.inference.question import Choice
 from interlock.systems.threads.inference.reading.account import Account
 from interlock.systems.threads.inference.reading.forms import Form, form_of
@@ -16,8 +18,6 @@ from interlock.systems.threads.inference.reading.request import (
     ReadRequest,
     mapping,
 )
-from interlock.workers.gateways.capabilities.capability import problems_of
-from interlock.workers.text import sentence
 
 # Most requests lack these: a text that has one is probably meant for a capability that needs it.
 RARE_HINTS = ("command", "path", "datetime")

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import validated
-from interlock.kernel.policy_axis import PolicyError
-from interlock.kernel.question import failure_detail
-from interlock.kernel.table import UNBOUND, Ask, Bounds, Data
+from interlock import Ask, validated
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import UNBOUND, Bounds, PolicyError, failure_detail
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
 from interlock.systems.threads.machines.thread import corrections, guards, limits
 from interlock.systems.threads.machines.thread.guards import TARGETS, checked_proposal, risk_of

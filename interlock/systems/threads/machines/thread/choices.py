@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
-from interlock.kernel.scales import Level
-from interlock.kernel.table import Data
+from interlock import Level
+from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, WordsOf, fixed
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.thread.corrections import is_call
 from interlock.systems.threads.machines.thread.questions import (
     ACTION,
@@ -18,31 +18,31 @@ from interlock.systems.threads.machines.thread.questions import (
 
 DROP = ChoiceWords("Drop it: nothing is done")
 HINT = ChoiceWords("Think again, with a hint")
-OF_PROPOSAL = fixed({"begin": ChoiceWords("Begin with it"), "drop": DROP})
-OF_INTENT = fixed(
+OF_PROPOSAL: WordsOf = fixed({"begin": ChoiceWords("Begin with it"), "drop": DROP})
+OF_INTENT: WordsOf = fixed(
     {
         "accept": ChoiceWords("Yes, that is wanted"),
         "edit": ChoiceWords("No, something else is wanted"),
         "redirect": HINT,
     }
 )
-OF_CONTEXT = fixed(
+OF_CONTEXT: WordsOf = fixed(
     {
         "accept": ChoiceWords("Yes, these belong to it"),
         "edit": ChoiceWords("No, other items belong to it"),
         "redirect": HINT,
     }
 )
-OF_CLARIFICATION = fixed({"provide": ChoiceWords("Answer in words"), "skip": DROP})
-OF_REVIEW = fixed(
+OF_CLARIFICATION: WordsOf = fixed({"provide": ChoiceWords("Answer in words"), "skip": DROP})
+OF_REVIEW: WordsOf = fixed(
     {
         "done": ChoiceWords("Yes, it is right"),
         "redirect": ChoiceWords("No, it has to be different"),
         "drop": ChoiceWords("Leave it as it is, and ask no more"),
     }
 )
-OF_REDIRECT = fixed({"provide": ChoiceWords("Do something else"), "skip": DROP})
-OF_CLEANUP_FAILURE = fixed(
+OF_REDIRECT: WordsOf = fixed({"provide": ChoiceWords("Do something else"), "skip": DROP})
+OF_CLEANUP_FAILURE: WordsOf = fixed(
     {
         "retry": ChoiceWords("Try again to tidy up"),
         "accept": ChoiceWords("Leave it where it is"),
@@ -81,4 +81,6 @@ def same_again(data: Data) -> Iterator[SuggestedAnswer]:
         yield SuggestedAnswer("Try it again, the same", "provide", call)
 
 
-NEAREST = {phase: nearest(phase) for phase in (INTENT, CONTEXT, ACTION)}
+NEAREST: Mapping[str, Callable[[Data], Iterator[SuggestedAnswer]]] = {
+    phase: nearest(phase) for phase in (INTENT, CONTEXT, ACTION)
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind
 from interlock.systems.threads.machines.thread import limits
 

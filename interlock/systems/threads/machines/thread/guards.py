@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.kernel.payload import validated
-from interlock.kernel.table import Ask, Data
+from interlock import Ask, validated
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import (
     ActionAsk,
     ActionKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
 
 RENAMED = {"hands_off": "ask_every_step"}  # policies of schema 1, by their names in schema 2
 # The data that may list parts of a matter, each with a policy of its own by name. The policy of the

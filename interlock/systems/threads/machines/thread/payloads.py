@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from interlock.kernel.payload import WORD_PATTERN, CardAnswer, Shape
-from interlock.kernel.record import CHILDREN_MAX
-from interlock.kernel.tags import Tags
+from interlock import CardAnswer, Shape, Tags
+from interlock.system.tables import CHILDREN_MAX, WORD_PATTERN
 from interlock.systems.threads.machines.autonomy import parse
 from interlock.systems.threads.machines.thread import limits
 

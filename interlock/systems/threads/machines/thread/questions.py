@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.kernel.question import as_sentence, failure_detail, value_text
-from interlock.kernel.shortened import shortened
-from interlock.kernel.table import Data
+from interlock.system.tables import RecordData as Data
+from interlock.system.tables import as_sentence, failure_detail, shortened, value_text
 from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.changes import host
 from interlock.systems.threads.machines.thread.corrections import is_call, why_turned_down
 
-INTENT, CONTEXT, ACTION = "intent", "context", "action"
+INTENT: str = "intent"
+CONTEXT: str = "context"
+ACTION: str = "action"
 # What a person is asked for where a phase came to nothing.
 SOUGHT = {
     INTENT: "What is wanted?",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from interlock.kernel.choice_words import SuggestedAnswer, Words, unsuggested
-from interlock.kernel.effect import CASCADE, RESOLUTION
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import CardAnswer
-from interlock.kernel.table import Active, Data, Terminal, Waiting
-from interlock.kernel.timer import Timer
+from interlock import CASCADE, RESOLUTION, Active, CardAnswer, Terminal, Timer, Waiting
+from interlock.system.tables import Meaning, Stage, SuggestedAnswer, Words, unsuggested
+from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import choices, guards, limits, payloads, questions
 from interlock.systems.threads.machines.thread.names import State, Trigger
@@ -110,7 +107,7 @@ def infers(state: State, shown: str) -> Active:
     )
 
 
-STAGES = (
+STAGES: tuple[Stage, ...] = (
     Waiting(
         State.PROPOSED,
         (

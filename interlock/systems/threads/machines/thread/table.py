@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CASCADE, SPAWN
-from interlock.kernel.machine import Machine
-from interlock.kernel.question import title_in
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
+    CASCADE,
     ORPHANS,
     PERSON,
     PRODUCER,
+    SPAWN,
     STALLS,
+    Bookkeeping,
+    Children,
+    Machine,
     by,
-    carry,
     move,
     reenter,
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Children, Placement
+from interlock.system.tables import CREATED, Placement, carry, title_in
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import changes, guards
 from interlock.systems.threads.machines.thread.names import State, Trigger

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.payload import Shape, Word
+from interlock import Shape
+from interlock.system.tables import Word
 from interlock.systems.webhooks.machines.delivery import limits
 
 Detail = Annotated[str, Field(max_length=limits.DETAIL_LENGTH_MAX)]

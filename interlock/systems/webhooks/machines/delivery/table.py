@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from interlock.kernel.machine import Machine
-from interlock.kernel.meaning import Meaning
-from interlock.kernel.payload import validated
-from interlock.kernel.table import (
-    CREATED,
+from interlock import (
     ORPHANS,
     PERSON,
     PRODUCER,
     STALLS,
     Active,
     Ask,
-    Data,
+    Machine,
     Terminal,
+    Timer,
     Waiting,
     by,
     move,
     rows,
+    validated,
 )
-from interlock.kernel.timer import Timer
+from interlock.system.tables import CREATED, Meaning
+from interlock.system.tables import RecordData as Data
 from interlock.systems.webhooks.machines.delivery import limits
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
 from interlock.systems.webhooks.machines.delivery.payloads import NewDelivery

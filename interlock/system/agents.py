@@ -1,0 +1,167 @@
+"""An agent's process under a lease: its command, its reports, its end, and its logs.
+
+A supervisor holds the lease of an effect, starts the agent, reads the lines that it reports, and
+fires the outcome of its end.
+"""
+
+from __future__ import annotations
+
+from interlock.workers.engine.printed_output import Logs, NoOutputError
+from interlock.workers.engine.work_environment import (
+    environment_of_check,
+    environment_of_work,
+    trace_settings,
+)
+from interlock.workers.engine.work_sandbox import (
+    SandboxError,
+    check_sandbox,
+    folder_sandbox,
+    level_text,
+    open_repository,
+    open_sandbox,
+    sandbox_level,
+    sandbox_of_level,
+)
+from interlock.workers.inherited import inherited, python_variables
+from interlock.workers.processes.agent.contained import contained
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from interlock.workers.processes.agent.output import PendingLines
+from interlock.workers.processes.agent.process import (
+    KILL_BY_PASSED,
+    REPORT_FD,
+    WATCHDOG_LOST,
+    AgentProcess,
+    Exit,
+    LogFiles,
+    SpawnError,
+)
+from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
+from interlock.workers.processes.clock import clock
+from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
+from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.supervision.command import CommandError, check_command
+from interlock.workers.supervision.launch import (
+    LaunchSpec,
+    SupervisorError,
+    label_of,
+    launch,
+    process_label,
+)
+from interlock.workers.supervision.leased_process import (
+    FOLDER_DELETED,
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
+from interlock.workers.supervision.leftovers import kill_leftovers
+from interlock.workers.supervision.logs import read_logs, tail_agent
+from interlock.workers.supervision.redaction import last_words, secrets_of
+from interlock.workers.supervision.reports import (
+    OPEN_TOOLS_MAX,
+    AbortRaised,
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
+    CancelRequested,
+    Compacted,
+    CompactNeeded,
+    MailSent,
+    MessageWritten,
+    Progress,
+    RejectedLine,
+    Report,
+    SessionOpened,
+    SplitRequested,
+    Subtask,
+    ToolCompleted,
+    ToolStarted,
+    UsageAdded,
+    UsageTotal,
+    UsedTokens,
+    WorkFinished,
+)
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import WAIT_S_MAX, ReportKinds, parse_line
+from interlock.workers.supervision.supervisor import Supervisor, supervise
+
+__all__ = [
+    "FOLDER_DELETED",
+    "KILL_BY_PASSED",
+    "LABEL_VARIABLE",
+    "LEASE_LOST_ERRORS",
+    "OPEN_TOOLS_MAX",
+    "REPORT_FD",
+    "STREAMS",
+    "WAIT_S_MAX",
+    "WATCHDOG_LOST",
+    "AbortRaised",
+    "AgentBlocked",
+    "AgentFailed",
+    "AgentProcess",
+    "AgentReady",
+    "CancelRequested",
+    "Command",
+    "CommandError",
+    "CompactNeeded",
+    "Compacted",
+    "Exit",
+    "LaunchSpec",
+    "LeasedProcess",
+    "LogFiles",
+    "Logs",
+    "MailSent",
+    "MessageWritten",
+    "NoOutputError",
+    "PendingLines",
+    "ProcessGroup",
+    "Progress",
+    "RejectedLine",
+    "Report",
+    "ReportKinds",
+    "Sandbox",
+    "SandboxError",
+    "SessionOpened",
+    "SpawnError",
+    "SplitRequested",
+    "Subtask",
+    "Supervisor",
+    "SupervisorError",
+    "Tail",
+    "ToolCompleted",
+    "ToolStarted",
+    "UsageAdded",
+    "UsageTotal",
+    "UsedTokens",
+    "WorkFinished",
+    "check_command",
+    "check_sandbox",
+    "clock",
+    "contained",
+    "end_bound",
+    "environment_of_check",
+    "environment_of_work",
+    "extend",
+    "folder_sandbox",
+    "has_ended",
+    "inherited",
+    "kill_leftovers",
+    "label_of",
+    "last_words",
+    "launch",
+    "level_text",
+    "open_repository",
+    "open_sandbox",
+    "parse_line",
+    "process_group",
+    "process_label",
+    "python_variables",
+    "read_logs",
+    "sandbox_level",
+    "sandbox_of_level",
+    "secrets_of",
+    "start_bound",
+    "supervise",
+    "tail_agent",
+    "text_of",
+    "trace_settings",
+]

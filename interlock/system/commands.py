@@ -1,0 +1,57 @@
+"""What the commands of a system share: their options, their client, and what they print."""
+
+from __future__ import annotations
+
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Id,
+    Reason,
+    Tagged,
+    answer,
+    answer_record,
+    api_client,
+    asked_answer,
+    caller,
+    client,
+    confirm,
+    echo_output,
+    fail,
+    grouped,
+    listed,
+)
+from interlock.workers.terminal.cards import sure_words
+from interlock.workers.terminal.screen import (
+    REASON_LENGTH_MAX,
+    counted,
+    counts_text,
+    program,
+    short,
+)
+
+__all__ = [
+    "REASON_LENGTH_MAX",
+    "Actor",
+    "AsJson",
+    "Id",
+    "Reason",
+    "Tagged",
+    "answer",
+    "answer_record",
+    "api_client",
+    "asked_answer",
+    "caller",
+    "client",
+    "confirm",
+    "counted",
+    "counts_text",
+    "echo_output",
+    "fail",
+    "grouped",
+    "listed",
+    "program",
+    "screen",
+    "short",
+    "sure_words",
+]

@@ -1,0 +1,118 @@
+"""Reads the files that people write, and writes those that programs read again.
+
+A file is read into a model of pydantic. What is wrong is a `FileError`, which has each problem with
+its line and column.
+"""
+
+from __future__ import annotations
+
+from interlock.workers.files.atomic import replace_bytes
+from interlock.workers.files.durable import backup_of, write_with_backup
+from interlock.workers.files.folder import FolderError, UntrustedFolder, problem_of_path
+from interlock.workers.files.private import make_folders, write_private
+from interlock.workers.specs.dependencies import (
+    in_order,
+    read_dependencies,
+    refuse_cycles,
+    starved_by,
+)
+from interlock.workers.specs.document import SpecDocument, parse_document, read_document, read_text
+from interlock.workers.specs.fields import (
+    Field,
+    PartialPayload,
+    check_size,
+    checked_payload,
+    file_model,
+    nested_field,
+    problem_of_id,
+    read_fields,
+    read_name,
+    write_fields,
+)
+from interlock.workers.specs.json_line import COUNT_MAX, NAME_LENGTH_MAX, as_line, plain_text, shown
+from interlock.workers.specs.models import (
+    InvalidDataError,
+    Required,
+    WrittenForm,
+    model_of,
+    read_model,
+    with_fault,
+)
+from interlock.workers.specs.node import NOWHERE, Node, place_of
+from interlock.workers.specs.problems import FileError, ItemNames, Location, Problem, Problems
+from interlock.workers.specs.values import (
+    DURATION,
+    MONEY,
+    PATH,
+    PLAIN,
+    PRIORITY,
+    SLOTS,
+    Dollars,
+    ValueKind,
+    check_json,
+    filled_list,
+    number_text,
+    parse_duration,
+    parse_money,
+)
+
+__all__ = [
+    "COUNT_MAX",
+    "DURATION",
+    "MONEY",
+    "NAME_LENGTH_MAX",
+    "NOWHERE",
+    "PATH",
+    "PLAIN",
+    "PRIORITY",
+    "SLOTS",
+    "Dollars",
+    "Field",
+    "FileError",
+    "FolderError",
+    "InvalidDataError",
+    "ItemNames",
+    "Location",
+    "Node",
+    "PartialPayload",
+    "Problem",
+    "Problems",
+    "Required",
+    "SpecDocument",
+    "UntrustedFolder",
+    "ValueKind",
+    "WrittenForm",
+    "as_line",
+    "backup_of",
+    "check_json",
+    "check_size",
+    "checked_payload",
+    "file_model",
+    "filled_list",
+    "in_order",
+    "make_folders",
+    "model_of",
+    "nested_field",
+    "number_text",
+    "parse_document",
+    "parse_duration",
+    "parse_money",
+    "place_of",
+    "plain_text",
+    "problem_of_id",
+    "problem_of_path",
+    "read_dependencies",
+    "read_document",
+    "read_fields",
+    "read_model",
+    "read_name",
+    "read_text",
+    "refuse_cycles",
+    "replace_bytes",
+    "shown",
+    "starved_by",
+    "with_fault",
+    "write_fields",
+    "write_private",
+    "write_with_backup",
+]

@@ -1,0 +1,151 @@
+"""What a system does to records, and how its effects and sweeps run.
+
+A handler gets an `EffectWork`, a command or page gets a `Client`. Sweeps are rows of the `SWEEPS`
+of a system.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.exported_event import LifecycleEvents
+from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, Restored, recomputed
+from interlock.kernel.store import codec
+from interlock.kernel.store.codec import UNREADABLE, digest, encode, unreadable_record
+from interlock.kernel.store.commands import (
+    Call,
+    Commit,
+    InitialLease,
+    NoteDraft,
+    Warrant,
+    facts_read,
+)
+from interlock.kernel.store.fold import fold
+from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.store.indexes import Indexes
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.listings import Filter, ListedRecord
+from interlock.kernel.store.news import News
+from interlock.kernel.store.outputs import OutputSource
+from interlock.kernel.store.overdue import OverdueWaits
+from interlock.kernel.store.repairs import NOTHING_YET, Repairs
+from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
+from interlock.kernel.store.views import RecordInState, StateKey, Views
+from interlock.workers.client import of_machine
+from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
+from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.card import (
+    Card,
+    asks_person,
+    card_of,
+    cards_of_effects,
+    kinds_of,
+    no_registry,
+    proposals_of,
+    question_of,
+)
+from interlock.workers.engine.cloud_event import cloud_event, iso_time
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.escalation import escalation_of, limit_ms, row_for
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.holds import Holds
+from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.engine.open_cards import OpenCards
+from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.engine.record_filter import record_filter
+from interlock.workers.engine.submission import (
+    EarlyError,
+    Name,
+    Request,
+    check_submission,
+    op_id_of_call,
+    was_created_with,
+)
+from interlock.workers.engine.sweeper import Sweep, act_on_each
+from interlock.workers.engine.system import StarvedCount
+from interlock.workers.engine.trace_context import brief_traces, span_of_environment
+from interlock.workers.engine.tracing import traced, traced_tool
+from interlock.workers.engine.work import Handler, InUseError, NotYetError, ObstacleError
+from interlock.workers.up_file import settings_here
+
+__all__ = [
+    "CLAIM_VARIABLES",
+    "HOLDER",
+    "MISSING",
+    "NOTHING_YET",
+    "PLACEHOLDER",
+    "PREFIX",
+    "UNREADABLE",
+    "Call",
+    "Card",
+    "Commit",
+    "Dispatch",
+    "EarlyError",
+    "Filter",
+    "Handler",
+    "Heartbeat",
+    "Holds",
+    "InUseError",
+    "Indexes",
+    "InitialLease",
+    "Intervals",
+    "Lease",
+    "LifecycleEvents",
+    "ListedRecord",
+    "LoggedRecord",
+    "Mail",
+    "Name",
+    "News",
+    "NotYetError",
+    "NoteDraft",
+    "ObstacleError",
+    "OpenCards",
+    "OutputSource",
+    "OverdueWaits",
+    "RecordInState",
+    "Repairs",
+    "Request",
+    "Restoration",
+    "Restored",
+    "SettingsError",
+    "StarvedCount",
+    "StateKey",
+    "Subscriber",
+    "Sweep",
+    "Views",
+    "Warrant",
+    "act_on_each",
+    "as_variable",
+    "asks_person",
+    "brief_traces",
+    "card_of",
+    "cards_of_effects",
+    "check_submission",
+    "cloud_event",
+    "codec",
+    "digest",
+    "encode",
+    "escalation_of",
+    "facts_read",
+    "fold",
+    "iso_time",
+    "kinds_of",
+    "limit_ms",
+    "ms",
+    "needs_answer",
+    "no_registry",
+    "of_machine",
+    "op_id_of_call",
+    "polls",
+    "position",
+    "proposals_of",
+    "question_of",
+    "read_initial_lease",
+    "recomputed",
+    "record_filter",
+    "row_for",
+    "settings_here",
+    "span_of_environment",
+    "traced",
+    "traced_tool",
+    "unreadable_record",
+    "was_created_with",
+]

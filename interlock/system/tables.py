@@ -1,0 +1,142 @@
+"""What tables of machines are written with, beyond the names of `interlock`.
+
+Modules of a table import nothing else of Interlock than `interlock` and this module, so that they
+are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.amounts import DELTA_MAX, MICRO, MONEY, dollars
+from interlock.kernel.choice_words import (
+    ChoiceWords,
+    SuggestedAnswer,
+    Words,
+    WordsOf,
+    fixed,
+    unsuggested,
+)
+from interlock.kernel.cycles import cycles_in
+from interlock.kernel.effect import Kind
+from interlock.kernel.event import EFFECT_FAILED, START, Cause, words_of
+from interlock.kernel.families import countdowns_begun
+from interlock.kernel.machines import LISTED
+from interlock.kernel.meaning import Meaning
+from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
+from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
+from interlock.kernel.question import (
+    as_sentence,
+    failure_detail,
+    failure_reason,
+    title_in,
+    value_text,
+)
+from interlock.kernel.reason import (
+    ABORT_OF,
+    ENDS_WELL,
+    AbortReason,
+    TransitionReason,
+    abort_reason,
+    why_of,
+)
+from interlock.kernel.record import (
+    CHILDREN_MAX,
+    ID_DEPTH_MAX,
+    PARTITIONS,
+    PRIORITY_DEFAULT,
+    Entry,
+    Record,
+    RecordContent,
+    RecordId,
+    Version,
+    ancestors,
+    parent_of,
+    partition_of,
+    record_id,
+    root_of,
+    split_key,
+)
+from interlock.kernel.scales import Tier
+from interlock.kernel.shortened import columns_of, shortened
+from interlock.kernel.shown_stage import as_words
+from interlock.kernel.table import CREATED, UNBOUND, Bounds, FieldValues, HeldSlot, Stage, carry
+from interlock.kernel.table import Data as RecordData
+from interlock.kernel.traits import Facts, FamilyInbox, IdFormat, Placement, Prerequisites
+from interlock.kernel.trigger import Triggers
+
+__all__ = [
+    "ABORT_OF",
+    "CHILDREN_MAX",
+    "CREATED",
+    "DELTA_MAX",
+    "EFFECT_FAILED",
+    "ENDS_WELL",
+    "ID_DEPTH_MAX",
+    "LISTED",
+    "MICRO",
+    "MONEY",
+    "PARTITIONS",
+    "PRIORITY_DEFAULT",
+    "START",
+    "UNBOUND",
+    "WORD_PATTERN",
+    "AbortReason",
+    "Bounds",
+    "Cause",
+    "ChoiceWords",
+    "Entry",
+    "Facts",
+    "FamilyInbox",
+    "FieldValues",
+    "HeldSlot",
+    "IdFormat",
+    "Kind",
+    "Meaning",
+    "Placement",
+    "PolicyError",
+    "Prerequisites",
+    "Ranked",
+    "Record",
+    "RecordContent",
+    "RecordData",
+    "RecordId",
+    "Stage",
+    "SuggestedAnswer",
+    "Tier",
+    "TransitionReason",
+    "Triggers",
+    "Version",
+    "Word",
+    "Words",
+    "WordsOf",
+    "abort_reason",
+    "ancestors",
+    "as_sentence",
+    "as_words",
+    "budget",
+    "carry",
+    "columns_of",
+    "countdowns_begun",
+    "cycles_in",
+    "dollars",
+    "failure_detail",
+    "failure_reason",
+    "fixed",
+    "flag",
+    "fraction",
+    "parent_of",
+    "parsed",
+    "partition_of",
+    "path_of",
+    "problem_of",
+    "record_id",
+    "root_of",
+    "shortened",
+    "split_key",
+    "title_in",
+    "unsuggested",
+    "value_text",
+    "why_of",
+    "word",
+    "words",
+    "words_of",
+]
