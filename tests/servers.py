@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import shutil
 import socket
@@ -17,7 +18,14 @@ from typing import Any
 
 import redis
 
-from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
+from interlock.workers.gateways.server import (
+    LOOPBACK,
+    PORTS,
+    EmbeddedServer,
+    find_binary,
+    free_port,
+    is_free,
+)
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
 
@@ -25,6 +33,8 @@ SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 180.0
 RABBITMQ_STOP_S = 60.0
+AMQP_GREETING = b"AMQP\x00\x00\x09\x01"
+ANSWER_S = 10.0  # in which a node that has started answers a greeting
 # A computer may be so busy that a store takes much longer than usual to start.
 STORE_START_S = 120.0
 # A store that is killed while its disk is late would lose what it acknowledged: level D2.
@@ -179,7 +189,7 @@ def redis_version(binary: Path) -> tuple[int, ...]:
 @contextmanager
 def rabbitmq_node(folder: Path) -> Iterator[str]:
     """Run a private RabbitMQ node, with a port mapper of its own, and yield its AMQP address."""
-    ports = {"node": free_port(), "distribution": free_port(), "mapper": free_port()}
+    ports = {name: _unusual_port() for name in ("node", "distribution", "mapper")}
     plugins = folder / "enabled_plugins"
     plugins.write_text("[].\n")
     environment = {
@@ -204,9 +214,9 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
     with ExitStack() as stack:
         output = stack.enter_context(log.open("wb"))
         # If the node started the mapper, it would be a daemon that outlives the node.
-        for name, command in (
-            ("mapper", ["epmd", "-address", LOOPBACK]),
-            ("node", [str(RABBITMQ)]),
+        for name, command, greeting in (
+            ("mapper", ["epmd", "-address", LOOPBACK], b""),
+            ("node", [str(RABBITMQ)], AMQP_GREETING),
         ):
             bound = start_bound(
                 command,
@@ -217,17 +227,28 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
             )
             stack.callback(end_bound, bound, patience_s=RABBITMQ_STOP_S + 5)
             until(
-                partial(_listens, ports[name], bound, log),
-                what=f"the {name} of RabbitMQ listens",
+                partial(_answers, ports[name], bound, log, greeting),
+                what=f"the {name} of RabbitMQ answers",
                 within_s=RABBITMQ_START_S,
             )
         yield f"amqp://guest:guest@{LOOPBACK}:{ports['node']}//"
 
 
-def _listens(port: int, bound: subprocess.Popen[bytes], log: Path) -> bool:
+def _unusual_port() -> int:
+    """Return a free port that `free_port` gives nobody in the half minute until a node listens."""
+    candidates = (PORTS.start - 1 - secrets.randbelow(10_000) for _ in range(100))
+    return next(port for port in candidates if is_free(port))
+
+
+def _answers(port: int, bound: subprocess.Popen[bytes], log: Path, greeting: bytes) -> bool:
+    """Tell whether a program takes connections, and answers if it is sent a greeting.
+
+    A node listens before it answers; what listens may also be another program that took its port.
+    """
     assert bound.poll() is None, f"it ended with {bound.returncode}:\n{log.read_text()[-2000:]}"
     try:
-        socket.create_connection((LOOPBACK, port), timeout=180).close()
+        with socket.create_connection((LOOPBACK, port), timeout=ANSWER_S) as connection:
+            connection.sendall(greeting)
+            return not greeting or bool(connection.recv(1))
     except OSError:
         return False
-    return True

@@ -51,6 +51,7 @@ from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.engine.record_filter import record_filter
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import (
     EarlyError,
     Name,
@@ -101,6 +102,7 @@ __all__ = [
     "OutputSource",
     "OverdueWaits",
     "RecordInState",
+    "Records",
     "Repairs",
     "Request",
     "Restoration",

@@ -21,6 +21,7 @@ from interlock.testing.worker import KitDispatch, Messages, Worker
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.engine.card import Card
+from interlock.workers.engine.records import component
 from interlock.workers.engine.sweeps import orphans, slots, stalls
 from interlock.workflow.data import Data
 from interlock.workflow.workflow import Workflow
@@ -302,8 +303,9 @@ class Kit(Generic[D]):
             if not found.now or idle > IDLE_SWEEPS:
                 return found
             for sweep in SWEEPS:
-                for partition in sweep.due(self._dispatch):
-                    sweep.run(self._dispatch, partition)
+                records = component(self._dispatch, sweep.name)
+                for partition in sweep.due(records):
+                    sweep.run(records, partition)
         raise KitError(f"it does not come to rest{self._last}")
 
     def _due(self) -> Due:

@@ -39,6 +39,7 @@ from interlock.workers.engine.outlook import outlook_of
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import (
     Submitted,
     check_actor,
@@ -350,6 +351,11 @@ class Client(CardCalls, WorkflowCalls):
 
     def _machine(self, record: Record) -> Machine:
         return self.dispatch.lifecycle.machine(record.machine)
+
+    @property
+    def records(self) -> Records:
+        """The records as this client's actor changes them, for the clients of systems."""
+        return Records(self.dispatch, self.actor, self.codes, is_component=False)
 
     def call(self, op_id: str | None, reason: str) -> Call:
         """Return a call of this client, with the op-id and reason of its caller."""

@@ -31,6 +31,7 @@ from interlock.workers.producer_message import one_line, receive
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
 from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
+from tests.sweeping import sweeping
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
@@ -64,7 +65,7 @@ def later(worker: InProcessWorker, ms: int) -> None:
 def sweep(worker: InProcessWorker, *ids: str) -> None:
     """Run the sweep of timers for these records."""
     for partition in {partition_of(one) for one in ids}:
-        stalls.run(worker.dispatch, partition)
+        stalls.run(sweeping(worker.dispatch), partition)
 
 
 def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:

@@ -17,6 +17,7 @@ from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.known_systems import know_machines
 from tests.races import in_process_worker
 from tests.races.in_process_worker import RECOVERED_MS, Calls, InProcessWorker, LostError
+from tests.sweeping import sweeping
 from tests.workers.engine.payments import Trigger, payment
 
 ROUNDS_MAX = 20
@@ -66,7 +67,7 @@ def live(worker: InProcessWorker, record_id: str, payer: Payer) -> str:
         assert worker.text is not None
         assert worker.text.now_us is not None
         worker.text.now_us += RECOVERED_MS * 1_000  # until the next poll of what was lost
-        orphans.run(worker.dispatch, partition_of(record_id))
+        orphans.run(sweeping(worker.dispatch), partition_of(record_id))
         record = worker.record(record_id)
         if record.quarantined or record.state != "paying":
             return "asks" if record.quarantined else record.state

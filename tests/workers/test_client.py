@@ -41,6 +41,7 @@ from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.remote.client import HttpClient
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import bring, client_of, obstruct, thread_payload
 from tests.workers.api.serving import end_streams_soon
 
@@ -155,7 +156,9 @@ def prune_now(client: Client) -> None:
     """Settle the effects of the ended record `one`, and prune it."""
     settle_all(client, "one")
     client.dispatch.settings = client.settings.model_copy(update={"prune_after_s": 0.001})
-    pruned = sum(prune.run(client.dispatch, number)["pruned"] for number in range(PARTITIONS))
+    pruned = sum(
+        prune.run(sweeping(client.dispatch), number)["pruned"] for number in range(PARTITIONS)
+    )
     assert pruned == 1
 
 

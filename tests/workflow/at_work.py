@@ -16,6 +16,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.system import Definition, load
 from interlock.workers.engine.work import Handler
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import perform, settings_for
 
@@ -68,8 +69,8 @@ class AtWork:
 
     def sweep(self, record_id: str) -> None:
         """Let the sweeps look for lost effects and due timers."""
-        orphans.run(self.client.dispatch, partition_of(record_id))
-        stalls.run(self.client.dispatch, partition_of(record_id))
+        orphans.run(sweeping(self.client.dispatch), partition_of(record_id))
+        stalls.run(sweeping(self.client.dispatch), partition_of(record_id))
 
     def reach(self, record_id: str, state: str) -> Record:
         """Perform effects of a record and of its children, and sweep, until it is in a state."""

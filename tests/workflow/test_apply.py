@@ -26,6 +26,7 @@ from interlock.workers.ops.plan import is_refused, plan_of, plan_page
 from interlock.workers.ops.table_problems import problems_of_tables
 from interlock.workers.ops.taking_back import plan_back, take_back
 from interlock.workers.ops.verify import verify_all
+from tests.sweeping import sweeping
 from tests.workflow.at_work import AtWork, registered
 
 IDS = tuple(f"r-{n}" for n in range(6))
@@ -273,7 +274,7 @@ def test_records_are_taken_back_until_they_have_gone_on(
         assert [stored[one].title for one in IDS] == ["", f"Number {IDS[1]}", *[""] * 4]
         assert verify_all(dispatch, None)["faults"] == []
         assert dispatch.tables.applied()["refund"].digest == old.machine.digest
-        assert not any(moves.run(dispatch, at) for at in moves.due(dispatch))
+        assert not any(moves.run(sweeping(dispatch), at) for at in moves.due(sweeping(dispatch)))
         assert take_back(dispatch, actor="ann") == {}
     with registered(old):
         worker = AtWork(server.url, prefix, old)
@@ -296,15 +297,18 @@ def test_the_sweep_moves_records_where_its_table_is_applied(
     with registered(new):
         worker = AtWork(server.url, prefix, new)
         dispatch = worker.client.dispatch
-        assert moves.due(dispatch) == []
+        assert moves.due(sweeping(dispatch)) == []
         before = dispatch.tables.applied()["refund"].digest
         dispatch.tables.keep("refund", new.machine.digest, outline_of(new.machine))
         dispatch.tables.apply("refund", new.machine.digest, expected=before, by="w1")
-        assert set(moves.due(dispatch)) == {partition_of(one) for one in IDS}
-        seen = sum((moves.run(dispatch, at) for at in moves.due(dispatch)), start=Counter())
+        assert set(moves.due(sweeping(dispatch))) == {partition_of(one) for one in IDS}
+        seen = sum(
+            (moves.run(sweeping(dispatch), at) for at in moves.due(sweeping(dispatch))),
+            start=Counter(),
+        )
         assert seen == {"moved": 6}
         assert stored_states(worker) == ["payment", *["approval"] * 5]
-        assert not sum(moves.run(dispatch, at).total() for at in range(64))
+        assert not sum(moves.run(sweeping(dispatch), at).total() for at in range(64))
 
 
 def test_data_that_cannot_be_made_newer_are_told_once_and_by_doctor(
@@ -323,7 +327,10 @@ def test_data_that_cannot_be_made_newer_are_told_once_and_by_doctor(
         with pytest.raises(ApplyRefusedError, match=refused):
             apply(dispatch, actor="ann")
         for expected in ({"moved": 1, "failed": 2}, {"failed": 2}):
-            seen = sum((moves.run(dispatch, at) for at in moves.due(dispatch)), start=Counter())
+            seen = sum(
+                (moves.run(sweeping(dispatch), at) for at in moves.due(sweeping(dispatch))),
+                start=Counter(),
+            )
             assert seen == expected
 
         assert caplog.text.count(f"{IDS[1]} is not moved: ") == 1

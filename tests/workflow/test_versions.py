@@ -28,6 +28,7 @@ from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.table_check import check_tables
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.engine.test_stranding import due
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import perform
 from tests.workflow.at_work import AtWork, registered
@@ -221,11 +222,13 @@ def test_a_sweep_publishes_what_only_the_applied_table_has_to_its_queue(
         assert due_in_ms(worker, key) <= 0
     with registered(old):
         # Its workers do not know yet that another table is applied.
-        assert orphans.run(older.client.dispatch, partition_of("r-1")) == Counter(refused=1)
+        assert orphans.run(sweeping(older.client.dispatch), partition_of("r-1")) == Counter(
+            refused=1
+        )
         assert due_in_ms(older, key) <= SOON_MS
 
         def is_published() -> bool:
-            found = orphans.run(older.client.dispatch, partition_of("r-1"))
+            found = orphans.run(sweeping(older.client.dispatch), partition_of("r-1"))
             return found == Counter(published=1)
 
         until(is_published, what="an old worker publishes it")
@@ -249,7 +252,9 @@ def test_a_timer_that_only_another_version_knows_is_polled_again_soon(
         due(dispatch, cast(redis.Redis, dispatch.client), "r-1", "timeout")
     with registered(old):
         older = AtWork(server.url, prefix, old, INTERLOCK_POLL_S="3600")
-        assert stalls.run(older.client.dispatch, partition_of("r-1")) == Counter(refused=1)
+        assert stalls.run(sweeping(older.client.dispatch), partition_of("r-1")) == Counter(
+            refused=1
+        )
         assert due_in_ms(older, "r-1:timeout", timers=True) <= SOON_MS
 
 

@@ -26,14 +26,15 @@ from interlock.kernel.table import Data
 from interlock.workers.config import Settings, ms
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records, component
 from interlock.workers.engine.tracing import traced_sweep
 
 log = logging.getLogger(__name__)
 
 # Acts on at most one batch of a partition's items, and returns how many had each status.
-Pass = Callable[[Dispatch, int], Counter[str]]
+Pass = Callable[[Records, int], Counter[str]]
 # Returns the partitions that have an item, in a few round trips, so that idle ones cost nothing.
-Due = Callable[[Dispatch], Collection[int]]
+Due = Callable[[Records], Collection[int]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
 OUT_OF_TIME = "out of time"  # counted among the statuses of items, and no status of one
@@ -66,7 +67,8 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
     """Sweep every due partition until no item is left or the time is up. Raises StoreError."""
     started = time.monotonic()
     seen: Counter[str] = Counter()
-    due = [*sweep.due(dispatch)]
+    records = component(dispatch, sweep.name)
+    due = [*sweep.due(records)]
     # In random order, so that a backlog in one partition does not starve the others.
     random.shuffle(due)
     for partition in due:
@@ -74,7 +76,7 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
             if time.monotonic() - started > dispatch.settings.sweep_budget_s:
                 seen[OUT_OF_TIME] += 1
                 return seen
-            found = sweep.run(dispatch, partition)
+            found = sweep.run(records, partition)
             seen += found
             unchanged = sum(found[status] for status in UNCHANGED)
             if found.total() < dispatch.settings.sweep_batch or found.total() == unchanged:

@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -31,6 +31,7 @@ from interlock.kernel.table import Active
 from interlock.workers.engine.attempt_limit import AttemptLimit
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
+from interlock.workers.engine.records import Records, component
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work_results import WorkResults
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
@@ -139,6 +140,11 @@ class EffectWork:
         self._reserved: dict[str, int] = {}
         if lease.interrupts:
             self.interrupted.set()
+
+    @cached_property
+    def records(self) -> Records:
+        """The records of the deployment, as this effect reads and changes them."""
+        return component(self.dispatch, self.lease.name)
 
     @property
     def key(self) -> str:

@@ -21,6 +21,7 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.engine.test_stranding import due
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, hangs, refuses, thinks
+from tests.sweeping import sweeping
 
 PHASES = ("intent", "context", "action")
 INTENT_ONLY = {"composition": "end_to_end", "auto_advance_states": ["awaiting_intent_confirmation"]}
@@ -262,7 +263,7 @@ def close_a_new_child(stage: Stage) -> None:
         def dismissed_after_sweep() -> bool:
             # Beat is stopped: if the broker loses the cascade's message, only this publishes it
             # again.
-            orphans.run(stage.client.dispatch, partition_of(parent))
+            orphans.run(sweeping(stage.client.dispatch), partition_of(parent))
             return stage.client.show(child).state == "dismissed"
 
         try:

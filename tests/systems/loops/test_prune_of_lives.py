@@ -15,6 +15,7 @@ from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.git.scene import make_repository
 from tests.races.in_process_worker import InProcessWorker
+from tests.sweeping import sweeping
 from tests.systems.loops.lives import InProcessAgents
 from tests.waiting import until
 
@@ -33,7 +34,7 @@ def pruned(agents: InProcessAgents, *lives: str) -> Counter[str]:
     views = agents.worker.dispatch.views
     latest_ms = max(agents.record(life).since_ms for life in lives) + 2
     until(lambda: views.now_ms() > latest_ms, what="they are old enough")
-    return prune.run(agents.worker.dispatch, partition_of(lives[0]))
+    return prune.run(sweeping(agents.worker.dispatch), partition_of(lives[0]))
 
 
 def texts(agents: InProcessAgents) -> list[str]:

@@ -15,6 +15,7 @@ from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import CODON, DATA, RUN, begun, complete, move, settle, tell
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import client_of
 
 ROUNDS_MAX = 6
@@ -39,7 +40,7 @@ def prune_old(world: World, dispatch: Dispatch) -> Counter[str]:
     for record_id in world.indexes.ended(partition, world.views.now_ms() + LATER_MS, 10):
         # Records that were postponed are due at once.
         read(world.client, "ZADD", key, 1, record_id)
-    return prune.run(dispatch, partition)
+    return prune.run(sweeping(dispatch), partition)
 
 
 def keys_left(world: World) -> set[str]:
@@ -96,7 +97,7 @@ def test_a_run_of_a_closed_workspace_may_go_first_and_leaves_what_they_share(
     for record_id, due_ms in ((DATA, later_ms), (CODON, later_ms), (RUN, 1)):
         read(world.client, "ZADD", world.keys.ended_index(partition), due_ms, record_id)
 
-    assert prune.run(dispatch, partition) == Counter(pruned=1)
+    assert prune.run(sweeping(dispatch), partition) == Counter(pruned=1)
 
     assert "family-log:data" in keys_left(world)
 

@@ -25,6 +25,7 @@ from interlock.systems.runs.start import (
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import free_port
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, complete, settle, tell
+from tests.sweeping import sweeping
 from tests.systems.runs.workspaces import CAUSE, StoredWorkspace
 from tests.systems.threads.threads import client_of
 
@@ -270,7 +271,7 @@ def test_a_folder_whose_workspace_is_forgotten_says_so_in_a_sentence(
     # As if it had been closed long ago.
     world = workspace.world
     read(world.client, "ZADD", world.keys.ended_index(partition), 1, workspace.id)
-    assert prune.run(pruning, partition)["pruned"] == 1
+    assert prune.run(sweeping(pruning), partition)["pruned"] == 1
 
     with pytest.raises(RunRefusedError, match="was closed and its records are deleted; its name"):
         open_workspace(workspace.dispatch, workspace.folder, CAUSE)

@@ -25,6 +25,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import bring, client_of
 from tests.waiting import until
 from tests.workers.engine.running import settings_for
@@ -132,7 +133,7 @@ def test_a_lost_agent_is_among_the_tries_and_failed_in_flower(
     Tasks(client).report(claim.key, claim.token, "started")
 
     def lost() -> bool:
-        orphans.run(client.dispatch, partition_of(task_id))
+        orphans.run(sweeping(client.dispatch), partition_of(task_id))
         return client.show(task_id).state == "orphaned"
 
     def recovered() -> bool:

@@ -17,6 +17,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.doctor import diagnose
 from interlock.workers.ops.event_export import EventExport
 from interlock.workers.systems import handlers
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import FAILED, STARTED, step
 from tests.workers.engine.running import Running, perform, settings_for
 
@@ -32,7 +33,7 @@ def running(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 
 def swept(running: Running) -> list[str]:
     """Sweep once, and return the ids of all canaries, the newest first."""
-    SWEEP.run(running.dispatch, 0)
+    SWEEP.run(sweeping(running.dispatch), 0)
     return [row.id for row in canaries(running.dispatch).rows]
 
 

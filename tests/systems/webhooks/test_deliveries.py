@@ -30,6 +30,7 @@ from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
 from tests.fakes.webhook_receiver import CLOSE, HANG, Answer, Receiver, receiver
 from tests.round_trips import round_trips
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import bring, hold_canary
 from tests.systems.webhooks.test_endpoints import SECRET
 from tests.workers.engine.running import Running, perform, settings_for
@@ -166,7 +167,7 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     assert webhook.deliveries() == []
     webhook.store.zincrby(key, -300_000, "one")
     webhook.sweep()
-    assert partition_of("one") not in SWEEP.due(webhook.dispatch), "it is noted"
+    assert partition_of("one") not in SWEEP.due(sweeping(webhook.dispatch)), "it is noted"
     webhook.sweep()
     webhook.send()
 

@@ -34,6 +34,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from tests.known_systems import know_machines
+from tests.sweeping import sweeping
 from tests.workers.engine.running import perform
 
 PAY = Effect("pay", retry_delay_ms=1)
@@ -147,4 +148,4 @@ class Payments:
 
     def sweep(self) -> None:
         """Let the sweep look for lost and given up effects once."""
-        orphans.run(self.client.dispatch, partition_of("one"))
+        orphans.run(sweeping(self.client.dispatch), partition_of("one"))

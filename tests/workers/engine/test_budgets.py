@@ -43,6 +43,7 @@ from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.known_systems import know_machines
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import Running, perform, settings_for
 
@@ -256,7 +257,7 @@ def lose(running: Running, page: str) -> None:
     """Wait until the holder of a page's effect is found lost."""
 
     def lapsed() -> bool:
-        orphans.run(running.dispatch, partition_of(page))
+        orphans.run(sweeping(running.dispatch), partition_of(page))
         return running.entry(page).state == "lapsed"
 
     until(lapsed, what="its lease has lapsed")

@@ -34,6 +34,7 @@ from interlock.workers.terminal.printed_page import PagePrinter
 from interlock.workers.terminal.screen import out
 from tests.kernel.store.machines_limited import LIMITED
 from tests.known_systems import know_machines
+from tests.sweeping import sweeping
 from tests.workers.engine.running import perform, settings_for
 
 ACME = "limited.pay:acme"
@@ -90,7 +91,7 @@ class Worker:
         partition = partition_of(ACME)
         checked = self.dispatch.keys.checked_slots(partition)
         read(self.dispatch.client, "ZADD", checked, 0, ACME)
-        return dict(sweep.run(self.dispatch, partition))
+        return dict(sweep.run(sweeping(self.dispatch), partition))
 
     def held(self) -> int:
         return self.dispatch.leases.slots.use([ACME])[ACME].held
@@ -240,7 +241,7 @@ def test_slots_of_a_machine_that_is_not_known_here_are_left_alone(
 
     assert worker.sweep() == {"not ours": 1}
     assert worker.held() == 1
-    assert sweep.run(worker.dispatch, partition_of(ACME)) == {}, "others have their turn"
+    assert sweep.run(sweeping(worker.dispatch), partition_of(ACME)) == {}, "others have their turn"
 
 
 @pytest.mark.parametrize("concurrency", [3, 0])

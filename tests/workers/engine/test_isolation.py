@@ -22,6 +22,7 @@ from interlock.workers.engine.isolation import how_it_ended
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.processes import is_alive
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
 
@@ -62,7 +63,7 @@ def lose(running: Running, record_id: str) -> None:
     running.dispatch.leases.claim(key, effect, nonce="gone", holder="gone", schema=THREAD.schema)
 
     def lapsed() -> bool:
-        orphans.run(running.dispatch, partition_of(record_id))
+        orphans.run(sweeping(running.dispatch), partition_of(record_id))
         return running.entry(record_id).state == "lapsed"
 
     until(lapsed, what="its lease lapses")

@@ -21,6 +21,7 @@ from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.payments import PAY, Payments, Trigger, payment
 from tests.workers.engine.running import settings_for
@@ -273,7 +274,7 @@ def test_a_timer_that_a_function_of_the_table_prevents_is_in_the_log_once(
     said = f"payment: the update of paying/late raised {WHY}"
 
     def swept() -> list[Note]:
-        stalls.run(dispatch, partition)
+        stalls.run(sweeping(dispatch), partition)
         found = payments.client.history("one")
         return [one for one in found if isinstance(one, Note) and one.kind == "table_failed"]
 
@@ -285,7 +286,7 @@ def test_a_timer_that_a_function_of_the_table_prevents_is_in_the_log_once(
 
     payments.use(payment(late_ms=1))
     dispatch.client.zadd(dispatch.keys.timers(partition), {"one:late": 0})
-    stalls.run(payments.client.dispatch, partition)
+    stalls.run(sweeping(payments.client.dispatch), partition)
     assert payments.client.show("one").state == "unclear"
 
 

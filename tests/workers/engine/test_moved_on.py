@@ -21,6 +21,7 @@ from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import bring
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
@@ -108,7 +109,7 @@ def test_a_timer_whose_record_moves_on_fires_nothing(
     expiring(running)
     after(getattr(running.dispatch, owner), method, lambda: happens(running))
 
-    assert stalls.run(running.dispatch, partition_of("one")) == Counter({status: 1})
+    assert stalls.run(sweeping(running.dispatch), partition_of("one")) == Counter({status: 1})
 
     if status == "moved on":
         moved_to = "dismissed" if happens is end else "awaiting_inference"
@@ -121,7 +122,7 @@ def test_a_timer_that_is_not_due_yet_fires_nothing(running: Running) -> None:
     timers = running.dispatch.keys.timers(partition_of("one"))
     running.dispatch.client.zadd(timers, {"one:expiry": 1})
 
-    assert stalls.run(running.dispatch, partition_of("one")) == Counter(later=1)
+    assert stalls.run(sweeping(running.dispatch), partition_of("one")) == Counter(later=1)
 
     assert running.client.show("one").state == "proposed"
 
@@ -130,17 +131,17 @@ def test_a_person_is_reminded_of_a_card(running: Running) -> None:
     bring(running.client, "one", "awaiting_confirmation")
     due(running.dispatch, cast(redis.Redis, running.dispatch.client), "one", "reminder")
 
-    assert stalls.run(running.dispatch, partition_of("one")) == Counter(reminded=1)
+    assert stalls.run(sweeping(running.dispatch), partition_of("one")) == Counter(reminded=1)
 
 
 def test_a_person_is_reminded_of_an_effect_that_is_quarantined(running: Running) -> None:
     bring(running.client, "one", "awaiting_confirmation")
     assert running.entry("one").name == "resolution"
     use_up(running, "one")
-    assert orphans.run(running.dispatch, partition_of("one"))["quarantined"] == 1
+    assert orphans.run(sweeping(running.dispatch), partition_of("one"))["quarantined"] == 1
     due(running.dispatch, cast(redis.Redis, running.dispatch.client), "one", "quarantine")
 
-    assert stalls.run(running.dispatch, partition_of("one")) == Counter(reminded=1)
+    assert stalls.run(sweeping(running.dispatch), partition_of("one")) == Counter(reminded=1)
 
 
 # --- effects -----------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def test_an_effect_whose_record_moves_on_fires_nothing(
     use_up(running, "one")
     after(getattr(running.dispatch, owner), method, lambda: running.client.cancel("one"))
 
-    assert orphans.run(running.dispatch, partition_of("one")) == Counter({"moved on": 1})
+    assert orphans.run(sweeping(running.dispatch), partition_of("one")) == Counter({"moved on": 1})
 
     assert running.client.show("one").state == "dismissed"
 
@@ -175,7 +176,7 @@ def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_faile
         running.perform("one", fail)
     hurry(running, "one")
 
-    assert orphans.run(running.dispatch, partition_of("one")) == Counter(exhausted=1)
+    assert orphans.run(sweeping(running.dispatch), partition_of("one")) == Counter(exhausted=1)
 
     failure = running.client.show("one").data["failure"]
     detail = f"given up after {attempts} attempts; the last one: ValueError: no paper"
@@ -198,7 +199,7 @@ def test_an_effect_that_is_given_up_says_how_often_its_worker_died(
         lose(running, "one")
     use_up(running, "one")
 
-    assert orphans.run(running.dispatch, partition_of("one")) == Counter(exhausted=1)
+    assert orphans.run(sweeping(running.dispatch), partition_of("one")) == Counter(exhausted=1)
 
     detail = running.client.show("one").data["failure"]["detail"]
     assert re.fullmatch(rf"given up after \d+ attempts{more}", detail)
@@ -216,7 +217,7 @@ def test_an_effect_that_may_run_once_ends_with_its_worker_and_says_so(running: R
 
     def crashed() -> bool:
         hurry(running, "one")
-        orphans.run(running.dispatch, partition_of("one"))
+        orphans.run(sweeping(running.dispatch), partition_of("one"))
         return running.client.show("one").state != "executing"
 
     until(crashed, what="its crash is fired")
@@ -234,7 +235,7 @@ def test_a_damaged_effect_keeps_no_other_from_being_published(running: Running) 
     field = f"e:{running.entry(damaged).suffix}"
     running.dispatch.client.hset(running.dispatch.keys.record(damaged), field, "damaged")
 
-    found = orphans.run(running.dispatch, partition_of(whole))
+    found = orphans.run(sweeping(running.dispatch), partition_of(whole))
 
     assert found == Counter(failed=1, published=1)
 
@@ -254,7 +255,7 @@ def test_a_store_that_is_away_ends_the_sweep_at_once(
     monkeypatch.setattr(running.dispatch.indexes, "poll_effects", away)
 
     with pytest.raises(StoreDownError):
-        orphans.run(running.dispatch, partition_of(record_id))
+        orphans.run(sweeping(running.dispatch), partition_of(record_id))
     assert len(polls) == 1
 
 
@@ -272,7 +273,7 @@ def test_a_store_that_goes_away_while_effects_are_polled_alone_ends_the_sweep(
     monkeypatch.setattr(running.dispatch.indexes, "poll_effects", polled)
 
     with pytest.raises(StoreDownError):
-        orphans.run(running.dispatch, partition_of(record_id))
+        orphans.run(sweeping(running.dispatch), partition_of(record_id))
 
 
 def test_the_sweep_notes_that_it_passes_all_partitions(running: Running) -> None:
@@ -282,6 +283,6 @@ def test_the_sweep_notes_that_it_passes_all_partitions(running: Running) -> None
     before_ms = note()[0].now_ms
     until(lambda: running.dispatch.views.now_ms() > before_ms, what="time passes")
 
-    orphans.due(running.dispatch)
+    orphans.due(sweeping(running.dispatch))
 
     assert all(each.last_ms > before_ms for each in note())

@@ -14,6 +14,7 @@ from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
+from tests.sweeping import sweeping
 from tests.systems.threads.threads import CONSENT, step
 from tests.workers.engine.effects.test_cascade import Records
 from tests.workers.engine.running import Running, settings_for
@@ -85,7 +86,7 @@ def pruned(running: Running, record_id: str) -> Counter[str]:
     since = running.client.show(record_id).since_ms
     while running.dispatch.views.now_ms() <= since + 2:
         pass
-    return prune.run(running.dispatch, partition_of(record_id))
+    return prune.run(sweeping(running.dispatch), partition_of(record_id))
 
 
 def ended(running: Running, record_id: str) -> None:
@@ -133,7 +134,7 @@ def test_families_that_are_busy_hide_none_that_can_be_pruned(running: Running) -
     ended(running, last)
 
     assert pruned(running, last) == Counter(busy=BATCH)
-    assert prune.run(running.dispatch, partition_of(last))["pruned"] == 1
+    assert prune.run(sweeping(running.dispatch), partition_of(last))["pruned"] == 1
 
 
 def test_a_child_that_lives_keeps_its_whole_family(running: Running) -> None:
@@ -173,5 +174,5 @@ def test_an_interrupted_prune_is_gone_on_with(
     with pytest.raises(UnknownRecordError):
         [running.client.show(child) for child in children]
 
-    assert prune.run(running.dispatch, partition_of("one")) == Counter(pruned=1)
+    assert prune.run(sweeping(running.dispatch), partition_of("one")) == Counter(pruned=1)
     assert keys_left(running) == set()

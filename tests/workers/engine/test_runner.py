@@ -19,6 +19,7 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, perform, settings_for
 
@@ -126,7 +127,7 @@ def test_what_fails_and_may_not_start_again_ends_with_the_reason_of_its_failure(
         raise ValueError("a bug of ours")
 
     running.perform("one", fail)
-    orphans.run(running.dispatch, partition_of("one"))
+    orphans.run(sweeping(running.dispatch), partition_of("one"))
 
     failure = running.client.show("one").data["failure"]
     assert failure["code"] == "failed"

@@ -29,6 +29,7 @@ from interlock.workers.systems import sweeps
 from tests.conftest import NewProxy
 from tests.end_to_end.deployment import thread
 from tests.round_trips import round_trips
+from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
 
@@ -112,11 +113,11 @@ def test_an_idle_sweep_takes_a_few_round_trips(running: Running) -> None:
 def test_a_sweep_visits_only_partitions_with_a_due_item(running: Running) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
     running.client.submit(thread("jot"), machine="thread", id="two")
-    assert orphans.SWEEP.due(running.dispatch) == []
+    assert orphans.SWEEP.due(sweeping(running.dispatch)) == []
 
     hurry(running, "one")
 
-    assert orphans.SWEEP.due(running.dispatch) == [partition_of("one")]
+    assert orphans.SWEEP.due(sweeping(running.dispatch)) == [partition_of("one")]
 
 
 def test_of_the_messages_of_a_sweep_one_runs_in_half_a_period(running: Running) -> None:
@@ -173,11 +174,11 @@ def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: 
     running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
 
-    assert not orphans.run(running.dispatch, partition)
+    assert not orphans.run(sweeping(running.dispatch), partition)
     hurry(running, "one")
 
-    assert orphans.run(running.dispatch, partition) == Counter(published=1)
-    assert not orphans.run(running.dispatch, partition), "it is not due again at once"
+    assert orphans.run(sweeping(running.dispatch), partition) == Counter(published=1)
+    assert not orphans.run(sweeping(running.dispatch), partition), "it is not due again at once"
 
 
 def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(
@@ -190,10 +191,10 @@ def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(
 
     monkeypatch.setattr(orphans, "QUEUE_LENGTH_LONG", 1)
     hurry(running, "one")
-    assert orphans.run(running.dispatch, partition) == Counter({"in line": 1})
+    assert orphans.run(sweeping(running.dispatch), partition) == Counter({"in line": 1})
     monkeypatch.setattr(orphans, "REPUBLISH_DELAY_MS", 0)
     hurry(running, "one")
-    assert orphans.run(running.dispatch, partition) == Counter(published=1)
+    assert orphans.run(sweeping(running.dispatch), partition) == Counter(published=1)
 
 
 def test_a_queue_is_counted_once_a_second_at_most(
@@ -248,7 +249,9 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
     running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.entry("one").state == "owed", "a sweep publishes it later"
     hurry(running, "one")
-    assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
+    assert orphans.run(sweeping(running.dispatch), partition_of("one")) == Counter(
+        {"not published": 1}
+    )
 
 
 def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running) -> None:
@@ -275,14 +278,14 @@ def test_a_timer_that_is_due_fires_once(running: Running) -> None:
     for name, expires_s in (("later", 3_600), ("one", 1)):
         payload = {**thread("jot"), "hold": True, "expires_s": expires_s}
         running.client.submit(payload, machine="thread", id=name)
-    assert not stalls.run(running.dispatch, partition_of("later"))
+    assert not stalls.run(sweeping(running.dispatch), partition_of("later"))
     record = running.client.show("one")
     due_at = next(timer.due_at for timer in record.timers if timer.name == "expiry")
 
     seen, is_over = Counter[str](), False
     while not is_over:
         is_over = running.dispatch.views.now_ms() > due_at + 20
-        seen += stalls.run(running.dispatch, partition_of("one"))
+        seen += stalls.run(sweeping(running.dispatch), partition_of("one"))
 
     assert seen == Counter(fired=1)
     assert running.client.show("one").state == "dismissed"

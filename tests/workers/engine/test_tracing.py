@@ -33,7 +33,7 @@ from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.workers.cli import app as command_line
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine import log_lines, trace_context
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.sweeper import Sweep, register_sweeps
 from interlock.workers.engine.trace_context import (
     Tracing,
@@ -358,8 +358,8 @@ def test_a_sweep_is_a_span_with_what_it_saw_and_leaves_records_in_their_traces(
     assert tracer
     app, found = Celery(set_as_current=False), [Counter(started=2, busy=1, refused=1)]
 
-    def run(dispatch: Dispatch, _: int) -> Counter[str]:
-        dispatch.lifecycle.create("task", "b/part", {"title": "x"}, Cause("sweep"))
+    def run(records: Records, _: int) -> Counter[str]:
+        records.create("task", "b/part", {"title": "x"})
         return found.pop()
 
     register_sweeps(app, running.dispatch, (Sweep("test", lambda _: [0], run, periods=0),))

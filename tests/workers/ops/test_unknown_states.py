@@ -21,6 +21,7 @@ from interlock.workers.ops.table_problems import problems_of_tables
 from interlock.workers.ops.top.snapshot import SnapshotReader
 from interlock.workers.ops.verify import verify_all
 from tests.end_to_end.engine.test_stranding import due
+from tests.sweeping import sweeping
 from tests.workers.engine.payments import Payments, State, payment
 from tests.workers.engine.renamed_states import Renamed, renamed
 from tests.workers.engine.running import perform, settings_for
@@ -165,7 +166,7 @@ def test_sweeps_leave_such_a_record_to_a_process_that_knows_it(
     due(dispatch, cast(redis.Redis, dispatch.client), "two", "late")
     caplog.set_level("INFO")
 
-    seen = stalls.run(dispatch, partition_of("two"))
+    seen = stalls.run(sweeping(dispatch), partition_of("two"))
 
     assert seen["refused"] == 1
     assert "two:late is left to a process that knows it" in caplog.text

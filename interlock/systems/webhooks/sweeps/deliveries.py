@@ -25,6 +25,7 @@ from interlock.system.records import (
     Dispatch,
     News,
     OverdueWaits,
+    Records,
     Sweep,
     act_on_each,
     kinds_of,
@@ -53,8 +54,9 @@ def is_needed(settings: Settings) -> bool:
     return settings.webhooks is not None
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions with news, or with cards that are escalated."""
+    dispatch = records.dispatch
     if not open_endpoints(dispatch.settings):
         return []
     with_news = {news.partition for news in _read(dispatch, range(PARTITIONS)) if news}
@@ -62,8 +64,9 @@ def due(dispatch: Dispatch) -> list[int]:
     return sorted(with_news | overdue)
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Create the deliveries of one partition's news, and note the news as reported."""
+    dispatch = records.dispatch
     (found,) = _read(dispatch, [partition])
     asking = _asking(dispatch, found)
     # One that asks nothing now may be paused: it stays news until it asks again or waits no more.

@@ -18,24 +18,27 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.views import Views
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 log = logging.getLogger(__name__)
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions that may have such records."""
+    dispatch = records.dispatch
     found = set[int]()
     for machine in _with_a_past(dispatch):
         found |= dispatch.older_records.partitions(machine)
     return sorted(found)
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Move some of the records of one partition.
 
     They are drawn at random, so that those that cannot be moved yet do not keep others waiting.
     """
+    dispatch = records.dispatch
     ids = [
         one
         for machine in _with_a_past(dispatch)

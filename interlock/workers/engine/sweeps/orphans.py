@@ -32,6 +32,7 @@ from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.store.views import WORKER_LOST
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
 from interlock.workers.engine.task_events import show_lost
 
@@ -44,14 +45,16 @@ REPUBLISH_DELAY_MS = 15 * 60_000
 AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions with a due effect, after a note in each that this sweep passes."""
+    dispatch = records.dispatch
     dispatch.passes.note()
     return dispatch.indexes.partitions_with(dispatch.keys.effects, dispatch.views.now_ms())
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Poll the due effects of one partition, and act on each."""
+    dispatch = records.dispatch
     server = dispatch.passes.check_server(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     poll = partial(

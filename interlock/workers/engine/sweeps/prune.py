@@ -21,16 +21,19 @@ from interlock.kernel.store.codec import event_bytes
 from interlock.kernel.table import Terminal
 from interlock.workers.config import ms
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions with a family that ended long enough ago."""
+    dispatch = records.dispatch
     return dispatch.indexes.partitions_with(dispatch.keys.ended_index, _before_ms(dispatch))
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Prune the families of one partition that ended long enough ago."""
+    dispatch = records.dispatch
     before_ms = _before_ms(dispatch)
     roots = dispatch.indexes.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}

@@ -15,19 +15,22 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueTimer
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
 
 ACTOR = "stalls"
 NOTED = ("noted", "replayed")
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions with a due timer."""
+    dispatch = records.dispatch
     return dispatch.indexes.partitions_with(dispatch.keys.timers, dispatch.views.now_ms())
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Poll the due timers of one partition, and act on each."""
+    dispatch = records.dispatch
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
     polled = dispatch.indexes.poll_timers(partition, members)
     acts: dict[str, Callable[[], str]] = {

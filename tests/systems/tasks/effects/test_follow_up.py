@@ -28,6 +28,7 @@ from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.end_to_end.engine.test_stranding import due
+from tests.sweeping import sweeping
 from tests.systems.tasks.claims import fire
 from tests.systems.threads.threads import client_of
 from tests.workers.engine.running import perform
@@ -237,7 +238,7 @@ def test_a_task_blocked_on_a_planned_one_learns_that_its_plan_was_rejected(
     for _ in range(2):
         assert scene.client.cancel(planned, op_id="c").state == "cancelled"
     due(scene.client.dispatch, client, record.id, "recheck")
-    run(scene.client.dispatch, partition_of(record.id))
+    run(sweeping(scene.client.dispatch), partition_of(record.id))
     scene.perform(record.id, "follow_up")
 
     why = "it waits for other, which is cancelled and is not tried again"
@@ -263,7 +264,7 @@ def test_only_subtasks_are_cancelled_of_what_an_elevated_owner_lists(
     stranger = scene.submit("stranger")
     # Its subtasks do not end in time; a person opens the task again, and it is claimed.
     due(scene.client.dispatch, client, whole, "wait")
-    run(scene.client.dispatch, partition_of(whole))
+    run(sweeping(scene.client.dispatch), partition_of(whole))
     scene.client.fire(whole, "unblocked", {"reason": "look again"})
     claimed = scene.tasks.claim(whole, owner="ann")
     scene.report(claimed, "started")
@@ -313,7 +314,7 @@ def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
 ) -> None:
     one, two = split(scene, "one", "two")
     due(scene.client.dispatch, client, "b/whole", "wait")
-    run(scene.client.dispatch, partition_of("b"))
+    run(sweeping(scene.client.dispatch), partition_of("b"))
     scene.perform("b/whole", "follow_up")
     why = f"it waits for 2 of its 2 subtasks: {one} has not ended, {two} has not ended"
     whole = scene.client.show("b/whole")
@@ -358,7 +359,7 @@ def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person
 ) -> None:
     one, two = split(scene, "one", "two", whole={"stage_failures": True}, retries={"two": 1})
     due(scene.client.dispatch, client, "b/whole", "wait")
-    run(scene.client.dispatch, partition_of("b"))
+    run(sweeping(scene.client.dispatch), partition_of("b"))
     scene.perform("b/whole", "follow_up")
 
     scene.client.fire(one, end_one)
@@ -372,7 +373,7 @@ def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person
     scene.report(claimed, "started")
     scene.report(claimed, "failed", reason="no")
     due(scene.client.dispatch, client, "b/whole", "recheck")
-    run(scene.client.dispatch, partition_of("b"))
+    run(sweeping(scene.client.dispatch), partition_of("b"))
     scene.perform("b/whole", "follow_up")
     assert scene.client.show(two).state == "failed"
     assert scene.client.show("b/whole").version == version, "a try that failed is no news"
@@ -383,7 +384,7 @@ def test_the_parts_of_a_task_that_a_person_opened_again_are_cancelled_with_it(
 ) -> None:
     parts = split(scene, "one", "two")
     due(scene.client.dispatch, client, "b/whole", "wait")
-    run(scene.client.dispatch, partition_of("b"))
+    run(sweeping(scene.client.dispatch), partition_of("b"))
     scene.client.fire("b/whole", "unblocked")
 
     scene.client.cancel("b/whole")
@@ -416,7 +417,7 @@ def test_only_the_subtasks_of_the_last_split_count(
     scene.client.fire("b/whole", "retried" if well else "unblocked")
     scene.client.fire("b/whole", "split", {"subtasks": [{"title": "new"}]})
     due(scene.client.dispatch, client, "b/whole", "wait")
-    run(scene.client.dispatch, partition_of("b"))
+    run(sweeping(scene.client.dispatch), partition_of("b"))
 
     scene.perform("b/whole", "follow_up", twice)
     assert scene.client.show("b/whole").state == "blocked", "the new one is not created yet"

@@ -38,6 +38,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.end_to_end.engine.test_stranding import due
 from tests.git.scene import commit, git, make_repository, open_copy, write
+from tests.sweeping import sweeping
 from tests.systems.tasks.claims import Claimed, claimed, fire, submitted, taken
 from tests.systems.threads.threads import client_of
 
@@ -53,7 +54,7 @@ def state_after_an_hour(interlock_client: Client, client: redis.Redis, claim: Cl
     """Let an hour pass, perform the cleanup, and return the state of the turn."""
     turn = claim.names.turn
     due(interlock_client.dispatch, client, turn, "recheck")
-    run(interlock_client.dispatch, partition_of(turn))
+    run(sweeping(interlock_client.dispatch), partition_of(turn))
     return state_after_cleanup(interlock_client, turn)
 
 

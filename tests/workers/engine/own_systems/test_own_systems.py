@@ -37,6 +37,7 @@ from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import details, evidence, handlers
 from interlock.workers.terminal.page import NamedCells
+from tests.sweeping import sweeping
 from tests.systems.tasks.claims import fire, taken
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
@@ -250,7 +251,7 @@ class OneWorker:
 
     def sweep(self) -> None:
         """Let the sweep look for lost effects once."""
-        orphans.run(self.client.dispatch, partition_of("inv"))
+        orphans.run(sweeping(self.client.dispatch), partition_of("inv"))
 
 
 def test_a_payment_that_was_begun_is_not_begun_again_and_a_person_is_asked(

@@ -1,0 +1,174 @@
+"""What one part of a deployment does to records: reads them, creates them, moves them, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from interlock.kernel.effect import Effect
+from interlock.kernel.event import Cause
+from interlock.kernel.fired import Fired
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import PRIORITY_DEFAULT, Record
+from interlock.kernel.store.commands import (
+    NO_WARRANT,
+    Call,
+    InitialLease,
+    NoteDraft,
+    Offer,
+    Warrant,
+)
+from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.views import Views
+from interlock.kernel.table import UNBOUND, Bounds, Data
+from interlock.workers.config import Settings
+from interlock.workers.engine.dispatch import Dispatch
+
+Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
+
+
+class Records:
+    """The records of a deployment, as one actor reads and changes them.
+
+    `actor` is the name that the log has for who changes them. `is_component`: it is a part of
+    Interlock, which may fire what a table leaves to that part.
+    """
+
+    def __init__(
+        self, dispatch: Dispatch, actor: str, codes: tuple[str, ...] = (), *, is_component: bool
+    ) -> None:
+        self.dispatch, self.actor, self.codes = dispatch, actor, codes
+        self.is_component = is_component
+
+    def named(self, name: str) -> Records:
+        """Return the same records, as another part of Interlock changes them."""
+        return component(self.dispatch, name)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this process."""
+        return self.dispatch.settings
+
+    @property
+    def machines(self) -> Mapping[str, Machine]:
+        """The machines that this process knows, by name."""
+        return self.dispatch.machines
+
+    @property
+    def views(self) -> Views:
+        """What is read of records: one or many, by state, by family, with their logs."""
+        return self.dispatch.views
+
+    @property
+    def inboxes(self) -> Inboxes:
+        """The mail that records have and have not read."""
+        return self.dispatch.inboxes
+
+    def machine(self, name: str) -> Machine:
+        """Return a machine by its name. Raises UnknownMachineError."""
+        return self.dispatch.lifecycle.machine(name)
+
+    def effect(self, machine: str, name: str) -> Effect:
+        """Return an effect of a machine, with the lease that this deployment sets."""
+        return self.dispatch.effect(machine, name)
+
+    def create(
+        self,
+        machine: str,
+        new_id: str,
+        payload: Data,
+        *,
+        reason: str = "",
+        priority: int = PRIORITY_DEFAULT,
+        countdown: str = "",
+        bounds: Bounds = UNBOUND,
+        initial_lease: InitialLease | None = None,
+        begins: bool = False,
+    ) -> Fired:
+        """Create a record; a repeat with the same payload changes nothing. See `Lifecycle.create`.
+
+        It may be one more than the deployment's limit of records: what a client creates for its
+        caller is admitted by `Client.submit` before.
+        """
+        return self.dispatch.lifecycle.create(
+            machine,
+            new_id,
+            payload,
+            self._cause(reason),
+            priority=priority,
+            countdown=countdown,
+            bounds=bounds,
+            initial_lease=initial_lease,
+            begins=begins,
+        )
+
+    def fire(
+        self,
+        record: Record | str,
+        trigger: str,
+        payload: Data | None = None,
+        *,
+        op_id: str | None = None,
+        reason: str = "",
+        version: int | None = None,
+        held: Held | None = None,
+        deltas: Mapping[str, int] | None = None,
+        initial_lease: InitialLease | Offer | None = None,
+    ) -> Fired:
+        """Fire a trigger at a record. Repeat a call whose answer was lost with the same op-id.
+
+        With `version` it is refused once the record has left the state that it entered with that
+        version; with `held`, once that holder has lost its lease. `deltas` are costs, integers by
+        name. Raises what `Lifecycle.fire` raises.
+        """
+        call = Call(
+            self._cause(reason), op_id or uuid4().hex, self._warrant(version, held), deltas or {}
+        )
+        return self.dispatch.lifecycle.fire(
+            record, trigger, payload or {}, call, initial_lease=initial_lease
+        )
+
+    def note(
+        self,
+        record: Record,
+        kind: str,
+        detail: Mapping[str, Any],
+        *,
+        op_id: str | None = None,
+        deltas: Mapping[str, int] | None = None,
+        timers: Mapping[str, int] | None = None,
+        held: Held | None = None,
+    ) -> None:
+        """Write a note into the log of a record. With an op-id a repeat writes nothing.
+
+        `timers` are milliseconds by the names of timers that run: each begins anew with so many.
+        With `held` the note is refused once that holder has lost its lease.
+        """
+        again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
+        draft = NoteDraft(kind, detail, deltas or {}, timers=again)
+        warrant = Warrant.token(*held) if held else NO_WARRANT
+        self.dispatch.lifecycle.note(record, draft, op_id=op_id or uuid4().hex, warrant=warrant)
+
+    def wake(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
+        """Make an effect of a record due again, because what it waits for may have come."""
+        self.dispatch.lifecycle.wake(record_id, effect, why, op_id)
+
+    def was_made(self, record_id: str, op_id: str) -> bool:
+        """Whether a call with this op-id has changed a record before."""
+        return bool(self.dispatch.lifecycle.op_outcome(record_id, op_id))
+
+    def _cause(self, reason: str) -> Cause:
+        return Cause(self.actor, reason, self.codes)
+
+    def _warrant(self, version: int | None, held: Held | None) -> Warrant:
+        if held is not None:
+            return Warrant.token(*held)
+        if version is not None:
+            return Warrant.person(version)
+        return Warrant.component(self.actor) if self.is_component else NO_WARRANT
+
+
+def component(dispatch: Dispatch, name: str) -> Records:
+    """Return the records as a part of Interlock reads and changes them, under its name."""
+    return Records(dispatch, name, is_component=True)
