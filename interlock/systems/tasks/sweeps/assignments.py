@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from interlock.system.records import Dispatch, StateKey, Sweep, act_on_each
+from interlock.system.records import Dispatch, Records, StateKey, Sweep, act_on_each
 from interlock.system.tables import PARTITIONS, root_of
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 
 
-def due(dispatch: Dispatch) -> list[int]:
+def due(records: Records) -> list[int]:
     """Return the partitions with an open task."""
     places = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
-    return [place.partition for place in dispatch.views.count_in_states(places)]
+    return [place.partition for place in records.views.count_in_states(places)]
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(records: Records, partition: int) -> Counter[str]:
     """Start agents for the backlogs of one partition."""
     # All open tasks are read, so that a backlog with many of them does not hide the others.
-    open_tasks = dispatch.views.list_in_state_since(StateKey("task", "open", partition))
+    open_tasks = records.views.list_in_state_since(StateKey("task", "open", partition))
     roots = dict.fromkeys(root_of(task.id) for task in open_tasks)
-    acts = {root: partial(_assign, dispatch, root) for root in roots}
+    acts = {root: partial(_assign, records.dispatch, root) for root in roots}
     return act_on_each(acts)
 
 

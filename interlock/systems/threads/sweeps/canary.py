@@ -14,8 +14,15 @@ from dataclasses import replace
 from functools import partial
 
 from interlock import PRODUCER, Settings
-from interlock.system.records import Dispatch, Indexes, ListedRecord, Sweep, act_on_each, ms
-from interlock.system.tables import Cause
+from interlock.system.records import (
+    Dispatch,
+    Indexes,
+    ListedRecord,
+    Records,
+    Sweep,
+    act_on_each,
+    ms,
+)
 from interlock.systems.threads.canary import (
     CANARIES_MAX,
     PATIENCE_S,
@@ -34,20 +41,21 @@ def is_needed(settings: Settings) -> bool:
     return settings.canary_s > 0
 
 
-def due(_: Dispatch) -> list[int]:
+def due(_: Records) -> list[int]:
     """Return one partition: canaries are in any, and are read together."""
     return [0]
 
 
-def run(dispatch: Dispatch, _: int) -> Counter[str]:
+def run(records: Records, _: int) -> Counter[str]:
     """Delete the canaries that have ended, all but the newest that is done; submit one if due."""
+    dispatch, settings = records.dispatch, records.settings
     found = canaries(dispatch)
     acts: dict[str, Callable[[], str]] = {
         row.id: partial(_prune, dispatch, row) for row in found.ended() if row != found.done
     }
-    if _is_due(found, dispatch.settings.canary_s):
-        new_id = f"canary-{found.now_ms // ms(min(dispatch.settings.canary_s, PATIENCE_S))}"
-        acts[new_id] = partial(_submit, dispatch, new_id)
+    if _is_due(found, settings.canary_s):
+        new_id = f"canary-{found.now_ms // ms(min(settings.canary_s, PATIENCE_S))}"
+        acts[new_id] = partial(_submit, records, new_id)
     return act_on_each(acts)
 
 
@@ -60,10 +68,10 @@ def _is_due(found: Canaries, period_s: float) -> bool:
     return found.now_ms - found.newest.created_ms >= ms(waits_s)
 
 
-def _submit(dispatch: Dispatch, new_id: str) -> str:
-    cause = Cause(PRODUCER, "to see that work gets through")
+def _submit(records: Records, new_id: str) -> str:
+    why = "to see that work gets through"
     # A full deployment refuses what producers submit; its workers are tried all the same.
-    dispatch.lifecycle.create(CANARY.name, new_id, PAYLOAD, cause, begins=True)
+    records.named(PRODUCER).create(CANARY.name, new_id, PAYLOAD, reason=why, begins=True)
     return "submitted"
 
 
