@@ -24,6 +24,7 @@ from interlock.systems.tasks.sweeps.assignments import run
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.git.scene import make_repository
+from tests.sweeping import sweeping
 from tests.systems.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.systems.threads.threads import client_of
 
@@ -285,7 +286,7 @@ def test_a_backlog_that_no_agent_can_work_on_does_not_hide_another(
     payload = {"title": "ours", "repo": str(tmp_path / "repo"), "agent": "true", "max_retries": 0}
     task_id = client.submit(payload, id=f"{same_partition('b')}/ours", machine="task").id
 
-    run(client.dispatch, partition_of("b"))
+    run(sweeping(client.dispatch), partition_of("b"))
 
     assert client.show(task_id).state == "failed"
     assert client.show(task_id).data["claimed"] == 1
