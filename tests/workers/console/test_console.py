@@ -434,6 +434,9 @@ def test_a_late_canary_is_a_problem_of_the_start_page_and_in_no_list(
     assert not [
         path for path in ("/records", "/inbox", "/fleet") if "canary" in browser.get(path).text
     ]
+    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
+    limited = browser.get("/").text
+    assert ("canary-1" in limited, "a token for all machines" in limited) == (False, True)
 
 
 def test_a_queue_says_how_long_its_oldest_message_waits_and_leads_to_the_records_with_its_work(
@@ -549,7 +552,7 @@ def test_the_store_is_looked_at_once_for_all_who_look(
     assert len(looks) == 1
 
 
-def test_the_first_page_comes_in_60_kb_with_everything_that_it_loads(
+def test_the_first_page_comes_in_60_kb_and_its_styles_are_20_kb_of_text(
     browser: TestClient, interlock: Client
 ) -> None:
     sign_in(browser, new_token(interlock, Role.VIEWER))
@@ -560,6 +563,8 @@ def test_the_first_page_comes_in_60_kb_with_everything_that_it_loads(
 
     assert {"/static/htmx.min.js", "/static/console.css"} <= set(loaded)
     assert len(page.content) + sum(one.num_bytes_downloaded for one in files) < 60_000
+    (style,) = (one for one in files if one.url.path.endswith(".css"))
+    assert len(style.content) < 20_000
 
 
 def test_a_page_of_a_store_that_is_away_says_so(

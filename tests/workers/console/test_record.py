@@ -115,8 +115,8 @@ def test_the_family_is_a_tree_in_order_and_leads_up_and_down(
     below = browser.get("/records/nightly").text
     above = browser.get("/records/nightly/build").text
 
-    depths = re.findall(r'data-depth="(\d)" data-row="([^"]+)"', below)
-    assert depths == [("1", "nightly/build"), ("1", "nightly/build-2")]
+    indented = re.findall(r'data-row="([^"]+)" data-at="\d+"><svg width="(\d+)"', below)
+    assert indented == [("nightly/build", "16"), ("nightly/build-2", "16")]
     assert '<a href="/records/nightly">' in above
 
 
