@@ -52,7 +52,7 @@ def flow(request: Request, client: Reading) -> Response:
         flow=found,
         machines=[row for row in found.machines if row.name in client.machines],
         series={name: series(samples.kept, name) for name in client.machines},
-        troubles=list(_troubles(found, client)),
+        troubles=list(_troubles(found, client, sees_all=sees_all)),
         partly_searched=_partly_searched(found, client),
         canary=found.canaries.newest if sees_all and found.canaries else None,
         waits=found.depths["waits"] if sees_all else asked,
@@ -61,9 +61,17 @@ def flow(request: Request, client: Reading) -> Response:
     )
 
 
-def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
-    """Yield what a person has to act on: a sentence, and a link with its text, or ''."""
-    yield from ((problem, "", "") for problem in found.problems)
+def _troubles(found: Flow, client: Client, *, sees_all: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield what a person has to act on: a sentence, and a link with its text, or ''.
+
+    The problems of the deployment name records of any machine, so only who sees all reads them.
+    """
+    if sees_all:
+        yield from ((problem, "", "") for problem in found.problems)
+    elif number := len(found.problems):
+        problems = "1 problem" if number == 1 else f"{number} problems"
+        sentence = f"The deployment has {problems}: a token for all machines shows what to do."
+        yield sentence, "", ""
     if given_up := found.questions.of_kind(QUARANTINE, client.machines):
         one, more = "1 record has an effect that has", "records have effects that have"
         effects = one if given_up == 1 else f"{given_up} {more}"
