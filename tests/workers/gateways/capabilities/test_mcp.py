@@ -168,9 +168,8 @@ def test_a_tool_of_the_example_server_is_offered_checked_and_called() -> None:
     assert count.parameters["properties"]["text"]["x-from"] == "text"
     assert count.parameters["additionalProperties"] is False
     assert (count.idempotent, count.irreversibility) == (True, Level.LOW)
-    assert offered["slow_echo"].description.startswith("Say a text back after some seconds")
-    with pytest.raises(InvalidParametersError, match="seconds: 90 is greater than the maximum"):
-        registry.check("slow_echo", {"text": "a", "seconds": 90})
+    with pytest.raises(InvalidParametersError, match="text: 90 is not of type 'string'"):
+        registry.check("word_count", {"text": 90})
     bound = registry.bind("word_count", {"text": "one two"}, {})
     result = asyncio.run(call_capability(count, bound, deadline_s=60))
     assert isinstance(result, Succeeded)
@@ -376,10 +375,14 @@ def test_a_listed_tool_that_the_server_does_not_have_is_unavailable(
     assert (code, detail) == ("unavailable", "the MCP server fake has no tool 'gone'")
 
 
-def test_a_tool_without_a_description_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_tool_without_a_description_is_known_by_that_of_its_table_or_by_its_name(
+    tmp_path: Path,
+) -> None:
     silent = {"tool": "silent", "idempotent": True, "irreversibility": "low"}
+    described = {**silent, "description": "Says nothing."}
 
     assert [tool.description for tool in server(tmp_path, silent).offered()] == ["silent"]
+    assert [tool.description for tool in server(tmp_path, described).offered()] == ["Says nothing."]
 
 
 def test_a_tool_that_differs_from_what_was_reviewed_is_refused(tmp_path: Path) -> None:
