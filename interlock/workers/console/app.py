@@ -29,6 +29,7 @@ from interlock.workers.console.live import Looks
 from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER, answer_wrong_addresses
 from interlock.workers.console.series import Samples
+from interlock.workers.console.sessions import unproved_name
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine.escalation import check_escalations
 
@@ -53,6 +54,7 @@ def create_console(client: Client) -> FastAPI:
     samples = Samples(client.dispatch)
     app = create_app(client, samples.running)
     answer_wrong_addresses(app)
+    app.state.nameless = unproved_name(client)
     app.state.samples, app.state.looks = samples, Looks()
     app.state.known_sessions = KnownSessions(app.state.keyring, client.now_ms)
     app.state.provider = Provider(settings) if settings.oidc_issuer else None

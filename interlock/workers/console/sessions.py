@@ -6,20 +6,26 @@ another site brings it, and nothing but the console takes it: the API wants a to
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.access.roles import Act, Caller
+from interlock.workers.access.tokens import check_name
 from interlock.workers.api.access import OWN_SITE, acting, admitted
 from interlock.workers.api.problems import OTHER_SITE, RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.console.live import is_renewal
+from interlock.workers.engine.submission import check_actor
+from interlock.workers.processes.port_user import user_name
 
 COOKIE = "interlock_session"
-NAMELESS = "person"  # the name in the log, where callers are not asked who they are
+NAMELESS = "person"  # the name in the log of a viewer of whom no other name is known
 # What browsers say of a request that no other site has caused.
 
 
@@ -30,7 +36,22 @@ def viewer(request: Request) -> Caller:
     state, secret = request.app.state, request.cookies.get(cookie_of(request))
     find = state.known_sessions.caller if is_renewal(request) else state.keyring.by_session
     shown = partial(find, secret) if secret else None
-    return admitted(state, request, shown, nameless=NAMELESS)
+    return admitted(state, request, shown, nameless=state.nameless)
+
+
+def unproved_name(client: Client) -> str:
+    """Return the name in the log of viewers whose name no token proves.
+
+    Where only the user of `interlock up` signs in, it is that user's name on this computer, unless
+    the log cannot have it or has it for a part of Interlock.
+    """
+    if client.settings.auth == "owner":
+        name = user_name(os.getuid())
+        with suppress(InvalidPayloadError):
+            check_name(name, "the name of the user")
+            check_actor(name, client.dispatch.machines)
+            return name
+    return NAMELESS
 
 
 def cookie_of(request: Request) -> str:

@@ -25,7 +25,7 @@ def user_of_port(port: int) -> str:
             if _has_open(process, f"socket:[{inode}]"):
                 return f"process {process.name} ({_command(process)})"
         if user_id != os.getuid():
-            return f"a program of the user {_user_name(user_id)}"
+            return f"a program of the user {user_name(user_id)}"
     return ""
 
 
@@ -64,7 +64,8 @@ def _command(process: Path) -> str:
     return "its command is not known"
 
 
-def _user_name(user_id: int) -> str:
+def user_name(user_id: int) -> str:
+    """Return the name of a user of this computer, and the id of one who has none."""
     try:
         return pwd.getpwuid(user_id).pw_name
     except KeyError:

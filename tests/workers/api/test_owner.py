@@ -14,10 +14,12 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import TokenRefusedError
+from interlock.kernel.event import Note
 from interlock.workers.access.roles import Role
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError
+from interlock.workers.console import sessions
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.engine.sessions import new_link, sessions_of
@@ -128,6 +130,24 @@ def test_a_link_signs_one_browser_in_and_says_where_another_is(
     assert http.post("/logout", headers=OWN_PAGE).headers["Location"] == "/login"
     http.cookies.update(stolen)
     assert http.get("/").headers["Location"].startswith("/login")
+
+
+@pytest.mark.parametrize(
+    ("user", "name"), [("mia", "mia"), ("inference", "person"), ("EXAMPLE\\mia", "person")]
+)
+def test_the_log_has_the_name_of_the_user_of_up_on_this_computer(
+    monkeypatch: pytest.MonkeyPatch, interlock: Client, token: str, user: str, name: str
+) -> None:
+    monkeypatch.setattr(sessions, "user_name", lambda _: user)
+    bring(interlock, "paper", "awaiting_confirmation")
+
+    with TestClient(create_console(interlock), base_url=HERE) as http:
+        http.post("/login", data={"token": token}, headers=OWN_PAGE)
+        http.post("/act/pause/paper", headers=OWN_PAGE)
+
+    paused = interlock.history("paper")[-1]
+    assert isinstance(paused, Note)
+    assert (paused.kind, paused.detail["actor"]) == ("pause", name)
 
 
 def test_a_browser_that_comes_from_another_site_brings_its_cookie_at_the_second_try(
