@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NewType
+from typing import Any, Generic, NewType
 from zlib import crc32
+
+from typing_extensions import TypeVar
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import InvalidIdError
@@ -15,6 +17,8 @@ from interlock.kernel.shortened import shortened
 
 RecordId = NewType("RecordId", str)
 Version = NewType("Version", int)
+# What the data of a record is: a TypedDict of its machine, in the code of its system.
+D = TypeVar("D", bound=Mapping[str, Any], default=Any)
 
 PARTITIONS = 64
 ID_LENGTH_MAX = 200
@@ -127,14 +131,14 @@ class TimerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordContent:
+class RecordContent(Generic[D]):
     """A record without its effects, timers and counters, which takes half the time to read."""
 
     id: RecordId
     machine: str
     state: str
     version: Version
-    data: Mapping[str, Any]
+    data: D
     title: str = ""
     since_ms: int = 0
     schema: int = 1
@@ -142,7 +146,7 @@ class RecordContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Record(RecordContent):
+class Record(RecordContent[D]):
     """A record: its state, its data, and the effects and timers that it has."""
 
     entered: Version = Version(1)  # at which it entered its state
@@ -154,6 +158,11 @@ class Record(RecordContent):
     entries: tuple[Entry, ...] = ()
     timers: tuple[TimerEntry, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The id of the root of its family."""
+        return root_of(self.id)
 
     @property
     def parent(self) -> RecordId | None:

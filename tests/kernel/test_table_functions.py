@@ -36,7 +36,7 @@ class Fussy(BaseModel):
 
 
 LINE = fails.__code__.co_firstlineno + 1
-RECORD = Record(RecordId("r"), "life", "working", Version(1), {})
+RECORD: Record = Record(RecordId("r"), "life", "working", Version(1), {})
 
 
 def rowed(**changes: Any) -> Machine:

@@ -78,7 +78,8 @@ class CurrentTask:
     @property
     def data(self) -> Mapping[str, Any]:
         """Return the task's data, as of the claim."""
-        return self.work.record.data
+        data: Mapping[str, Any] = self.work.record.data
+        return data
 
     @property
     def prompt(self) -> str:

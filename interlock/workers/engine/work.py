@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
@@ -23,7 +23,7 @@ from interlock.kernel.errors import ConflictError, FencedError, KernelError, Sto
 from interlock.kernel.event import Cause
 from interlock.kernel.fired import Fired
 from interlock.kernel.moving import with_state_now
-from interlock.kernel.record import Entry, Record, ancestors
+from interlock.kernel.record import D, Entry, Record, ancestors
 from interlock.kernel.store.children import children_counted
 from interlock.kernel.store.commands import NO_WARRANT, Call, NoteDraft, Offer, Spender, Warrant
 from interlock.kernel.store.leases import Lease, Order, Shortage
@@ -116,7 +116,7 @@ class Flag:
         return self._set
 
 
-class EffectWork:
+class EffectWork(Generic[D]):
     """An effect under its lease. `key` is the same in every attempt, the token differs in each."""
 
     def __init__(
@@ -124,7 +124,7 @@ class EffectWork:
     ) -> None:
         self.dispatch, self.resources, self.lease = dispatch, resources, lease
         self.machine = dispatch.lifecycle.machine(lease.record.machine)
-        self.record: Record = with_state_now(self.machine, lease.record)
+        self.record: Record[D] = with_state_now(self.machine, lease.record)
         self.effect = dispatch.effect(self.machine.name, lease.name)
         self.held = HeldLease(lease, self.effect.lease_ms, self._receive_order, asked_at=asked_at)
         self.stopped = Flag()
@@ -395,4 +395,7 @@ class EffectWork:
         )
 
 
-Handler = Callable[[EffectWork], Awaitable[Outcome | None]] | Callable[[EffectWork], Outcome | None]
+Handler = (
+    Callable[[EffectWork[Any]], Awaitable[Outcome | None]]
+    | Callable[[EffectWork[Any]], Outcome | None]
+)

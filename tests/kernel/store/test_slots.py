@@ -71,7 +71,7 @@ def test_whoever_came_first_keeps_its_place_when_it_asks_again(world: World) -> 
     assert not occupy(world, every["b"])
 
     assert line(world) == ["g/b", "g/c"]
-    urgent = Record(
+    urgent: Record = Record(
         every["c"].id, "node", "ready", every["c"].version, {}, priority=0, created_ms=1
     )
     assert not occupy(world, urgent)

@@ -38,7 +38,7 @@ def beating(leases: Scripted, lease_s: float = 0.03) -> Heartbeat:
 
 def leased(key: str = "one:1.0:n", token: str = "") -> Lease:
     record_id, _, suffix = key.partition(":")
-    record = Record(RecordId(record_id), "thread", "executing", Version(1), {})
+    record: Record = Record(RecordId(record_id), "thread", "executing", Version(1), {})
     return Lease(key, suffix, token or "1-n", 1, "execution", Kind.STATE, record, 0)
 
 

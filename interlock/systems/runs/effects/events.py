@@ -142,6 +142,7 @@ def _target(dispatch: Dispatch, workspace: Record, run_id: str, codon_id: str) -
     run = find_run(dispatch, workspace, run_id)
     if not codon_id:
         return run
+    record: Record
     for record in reversed(codons_of(dispatch.views, run.id)):
         if record.data["codon_id"] == codon_id:
             return record
