@@ -395,7 +395,4 @@ class EffectWork(Generic[D]):
         )
 
 
-Handler = (
-    Callable[[EffectWork[Any]], Awaitable[Outcome | None]]
-    | Callable[[EffectWork[Any]], Outcome | None]
-)
+Handler = Callable[[EffectWork[Any]], Awaitable[Outcome | None] | Outcome | None]
