@@ -29,12 +29,12 @@ from interlock.kernel.store.people import SavedView
 from interlock.systems.jobs.client import Graphs
 from interlock.systems.loops.client import Loops
 from interlock.systems.runs.client import Runs
-from interlock.systems.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
+from interlock.workers.engine.answer_links import LIFETIME_S, PATH, AnswerLink
 from interlock.workers.ops.deployment import Deployment
 from scripts.small_png import small_png
 from tests.waiting import until

@@ -60,6 +60,13 @@ def value_text(value: Any) -> str:
     return shortened(repr(value), VALUE_LENGTH_MAX)
 
 
+def action_line(payload: Mapping[str, Any]) -> str:
+    """Return an action as one line."""
+    parameters = payload.get("parameters") or {}
+    shown = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(parameters.items()))
+    return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"
+
+
 def as_sentence(text: str) -> str:
     """Return a text with a full stop at its end, or an empty text."""
     text = text.strip()

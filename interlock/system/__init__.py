@@ -13,4 +13,6 @@ they are about:
 - `agents`: an agent's process under a lease, its reports and its logs
 - `models`: questions to language models, and capabilities
 - `text`: amounts, ages and other values in words
+- `top`: what a system adds to `interlock top`
+- `tools`: the tools of agents that a system adds
 """

@@ -32,6 +32,7 @@ from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
 from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.answer_links import LIFETIME_S, AnswerLinks
 from interlock.workers.engine.card import (
     Card,
     asks_person,
@@ -61,7 +62,7 @@ from interlock.workers.engine.submission import (
     was_created_with,
 )
 from interlock.workers.engine.sweeper import Sweep, act_on_each
-from interlock.workers.engine.system import StarvedCount
+from interlock.workers.engine.system import PlainRequest, RecordWords, StarvedCount
 from interlock.workers.engine.trace_context import brief_traces, span_of_environment
 from interlock.workers.engine.tracing import traced, traced_tool
 from interlock.workers.engine.work import Handler, InUseError, NotYetError, ObstacleError
@@ -70,11 +71,13 @@ from interlock.workers.up_file import settings_here
 __all__ = [
     "CLAIM_VARIABLES",
     "HOLDER",
+    "LIFETIME_S",
     "MISSING",
     "NOTHING_YET",
     "PLACEHOLDER",
     "PREFIX",
     "UNREADABLE",
+    "AnswerLinks",
     "Call",
     "Card",
     "Commit",
@@ -101,7 +104,9 @@ __all__ = [
     "OpenCards",
     "OutputSource",
     "OverdueWaits",
+    "PlainRequest",
     "RecordInState",
+    "RecordWords",
     "Records",
     "Repairs",
     "Request",

@@ -24,9 +24,11 @@ from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
 from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
 from interlock.kernel.question import (
+    action_line,
     as_sentence,
     failure_detail,
     failure_reason,
+    inner,
     title_in,
     value_text,
 )
@@ -109,6 +111,7 @@ __all__ = [
     "Words",
     "WordsOf",
     "abort_reason",
+    "action_line",
     "ancestors",
     "as_sentence",
     "as_words",
@@ -123,6 +126,7 @@ __all__ = [
     "fixed",
     "flag",
     "fraction",
+    "inner",
     "parent_of",
     "parsed",
     "partition_of",

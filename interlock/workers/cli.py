@@ -56,7 +56,7 @@ OF_OPERATORS = (
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),
-    CommandRow("top", f"{TOP}:top", Panel.LOOK, "Watch agents, tasks and queues."),
+    CommandRow("top", f"{TOP}:top", Panel.LOOK, "Watch what is at work, and what waits."),
     CommandRow("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),

@@ -28,17 +28,17 @@ BENDS_MAX = 30_000
 # The force with which the two ends of a link attract each other. It is high for the lanes of an
 # edge that passes several columns, so that these stay level.
 PULL_OF_LANES = 8.0
-PULL_OF_JOBS = 1.0
+PULL_OF_BOXES = 1.0
 
-# The jobs that each job depends on, by name and without repetition. Every name is a key.
+# The boxes that each box depends on, by name and without repetition. Every name is a key.
 Graph: TypeAlias = Mapping[str, Sequence[str]]
-# A dependency, and the job that depends on it.
+# A box, and another one that depends on it.
 Edge: TypeAlias = tuple[str, str]
 Point: TypeAlias = tuple[float, float]
 
 
 class Waypoint(NamedTuple):
-    """A position in a column: a job in its own layer, or in a later layer a lane of its edges."""
+    """A position in a column: a box in its own layer, or in a later layer a lane of its edges."""
 
     name: str
     layer: int
@@ -52,7 +52,7 @@ Links: TypeAlias = Mapping[Waypoint, Sequence[Waypoint]]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The position and size of one job."""
+    """The position and size of one box."""
 
     x: float
     y: float
@@ -62,7 +62,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The boxes of all jobs, and the points of each edge.
+    """The places of all boxes, and the points of each edge.
 
     An edge curves from its first point to the second, goes level to the third, curves to the
     fourth, and so on. It arrives from the left.
@@ -75,7 +75,7 @@ class Layout:
 
 
 def layout(after: Graph, sizes: Mapping[str, tuple[float, float]]) -> Layout:
-    """Place jobs of these widths and heights. Raises ValueError for a cycle of jobs."""
+    """Place boxes of these widths and heights. Raises ValueError for a cycle of boxes."""
     layer = layers(after)
     routes = routes_of_edges(after, layer)
     before, behind = _links(routes)
@@ -137,12 +137,12 @@ def px(number: float) -> str:
 
 
 def layers(after: Graph) -> dict[str, int]:
-    """Return the layer of each job: the length of the longest path to it.
+    """Return the layer of each box: the length of the longest path to it.
 
     Raises ValueError for a cycle.
     """
     if cycles := cycles_in(after):
-        raise ValueError(f"the job {cycles[0][0]!r} waits for itself")
+        raise ValueError(f"{cycles[0][0]!r} waits for itself")
     found: dict[str, int] = {}
     for name in TopologicalSorter(after).static_order():
         found[name] = max((found[other] + 1 for other in after[name]), default=0)
@@ -152,7 +152,7 @@ def layers(after: Graph) -> dict[str, int]:
 def routes_of_edges(after: Graph, layer: Mapping[str, int]) -> dict[Edge, tuple[Waypoint, ...]]:
     """Return the waypoints of each edge: one in each column between its ends, up to BENDS_MAX.
 
-    The edges that leave one job share their waypoints, and part where they have to.
+    The edges that leave one box share their waypoints, and part where they have to.
     """
     edges = [(other, name) for name, names in after.items() for other in names]
     found: dict[Edge, tuple[Waypoint, ...]] = {}
@@ -239,7 +239,7 @@ def _middles(
 ) -> dict[Waypoint, float]:
     """Return the height of each waypoint's middle, level with the linked ones if there is room.
 
-    The last passes use the links on both sides, so that a job is level with the middle of them.
+    The last passes use the links on both sides, so that a box is level with the middle of them.
     """
     middle: dict[Waypoint, float] = {}
     for column in columns:
@@ -251,7 +251,7 @@ def _middles(
             for waypoint in column:
                 others = [other for side in sides for other in side.get(waypoint, ())]
                 pulls = [(middle[other], _pull(waypoint, other)) for other in others]
-                pull = sum(pull for _, pull in pulls) or PULL_OF_JOBS
+                pull = sum(pull for _, pull in pulls) or PULL_OF_BOXES
                 wanted.append((_mean(pulls, middle[waypoint]), pull))
             middle |= _stacked(column, wanted, tall)
     middle = _straightened(columns, middle, tall)
@@ -274,7 +274,7 @@ def _straightened(
         wanted = [
             (level[waypoint.name], PULL_OF_LANES)
             if waypoint.lane
-            else (middle[waypoint], PULL_OF_JOBS)
+            else (middle[waypoint], PULL_OF_BOXES)
             for waypoint in column
         ]
         found |= _stacked(column, wanted, tall)
@@ -282,7 +282,7 @@ def _straightened(
 
 
 def _pull(first: Waypoint, second: Waypoint) -> float:
-    return PULL_OF_LANES if first.lane and second.lane else PULL_OF_JOBS
+    return PULL_OF_LANES if first.lane and second.lane else PULL_OF_BOXES
 
 
 def _mean(weighted: Sequence[tuple[float, float]], otherwise: float) -> float:

@@ -46,7 +46,7 @@ from interlock.workers.engine.submission import (
     check_submission,
 )
 from interlock.workers.engine.system import load
-from interlock.workers.systems import systems
+from interlock.workers.systems import plain_request, systems
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +61,13 @@ VERSION_MAX = 2**53
 
 
 class SubmitRequest(Request):
-    """A new record; `id` is its id. `check_submission` checks its payload and its priority."""
+    """A new record; `id` is its id. `check_submission` checks its payload and its priority.
+
+    Without a machine it is one that people create with a title alone, if a system has such records.
+    """
 
     payload: Any
-    machine: str = "thread"
+    machine: str
     priority: Any = 5
 
 
@@ -242,7 +245,9 @@ def check_accepted(settings: Settings) -> None:
 
 def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     """Create the record that a message asks for. A message that comes twice creates one record."""
-    fields = validated(SubmitRequest, "the request", request)
+    plain = plain_request()
+    default = {"machine": plain.machine} if plain else {}
+    fields = validated(SubmitRequest, "the request", {**default, **request})
     machine, priority, payload = fields["machine"], request.get("priority", 5), request["payload"]
     check_submission(payload, fields["id"], priority)
     if machine not in client.machines:

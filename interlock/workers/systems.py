@@ -10,7 +10,15 @@ from interlock.kernel.shortened import shortened
 from interlock.systems import NAMES
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.own_systems import added_systems, module_of, wrong
-from interlock.workers.engine.system import CommandRow, StarvedCount, System, SystemsError, load
+from interlock.workers.engine.system import (
+    CommandRow,
+    PlainRequest,
+    RecordWords,
+    StarvedCount,
+    System,
+    SystemsError,
+    load,
+)
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.kernel.machine import Machine
@@ -23,7 +31,8 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
-    from interlock.workers.terminal.page import Section
+    from interlock.workers.terminal.page import Health, Section
+    from interlock.workers.terminal.top_part import TopPart
 
 VALUE_LENGTH_MAX = 300  # that is shown of one field
 
@@ -229,6 +238,36 @@ def starved(dispatch: Dispatch) -> dict[str, StarvedCount]:
         if not isinstance(count, StarvedCount):
             raise SystemsError(f"{named[name]} returned {count!r}; return a StarvedCount")
     return counts
+
+
+def words_of(machine: str, data: Mapping[str, Any]) -> RecordWords:
+    """Return what the data of a machine's record say in words, as far as its system says that."""
+    named = (system.words[machine] for system in systems() if machine in system.words)
+    source = next(named, None)
+    found: RecordWords = load(source)(data) if source else RecordWords()
+    return found
+
+
+def plain_request() -> PlainRequest | None:
+    """Return how a person creates a record with a title alone, if a system has such records."""
+    found: PlainRequest | None = next((load(one.plain) for one in systems() if one.plain), None)
+    return found
+
+
+def health(dispatch: Dispatch) -> list[Health]:
+    """Return what the systems say of whether they work. Raises StoreError."""
+    return [load(system.health)(dispatch) for system in systems() if system.health]
+
+
+def top_parts() -> dict[str, TopPart]:
+    """Return what the systems add to `interlock top`, by the name of the system."""
+    return {system.name: load(system.top) for system in systems() if system.top}
+
+
+def folders() -> tuple[str, ...]:
+    """Return the folders in the home of a deployment that all installed systems make."""
+    ours: Iterable[System] = (load(f"{module_of(name)}:SYSTEM") for name in NAMES)
+    return tuple(folder for system in (*ours, *systems()) for folder in system.folders)
 
 
 def sweeps() -> tuple[Sweep, ...]:

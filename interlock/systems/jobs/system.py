@@ -29,4 +29,5 @@ SYSTEM = System(
     shown=("lost", "tally"),
     by_hand="interlock.systems.jobs.verbs:BY_HAND",
     page="interlock.systems.jobs.page:PAGE",
+    folders=("jobs",),
 )

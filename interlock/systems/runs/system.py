@@ -27,4 +27,5 @@ SYSTEM = System(
     counted=("run",),
     by_hand="interlock.systems.runs.system:BY_HAND",
     page="interlock.systems.runs.page:PAGE",
+    folders=("runs",),
 )

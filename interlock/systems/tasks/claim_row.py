@@ -8,6 +8,7 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.tables import EFFECT_FAILED, AbortReason, Entry, Record
+from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState, classify
 
@@ -245,8 +246,3 @@ def _one_line(text: object) -> str:
     """Return a text as one line, without control characters."""
     printable = (char if char.isprintable() else " " for char in str(text or ""))
     return " ".join("".join(printable).split())
-
-
-def age_s(now_ms: int, since_ms: int) -> float:
-    """Return how long ago a time was, in seconds."""
-    return max(now_ms - since_ms, 0) / 1_000

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from interlock import Client
 from interlock.system.records import RecordInState, StateKey
 from interlock.system.tables import PARTITIONS, Record, partition_of, root_of
+from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.claim_names import ClaimNames
-from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
+from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, row_of
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
 
 ROWS_MAX = 200  # tasks and agents that are shown
-SCANNED_MAX = 2_000  # records in each state, for one backlog
 FAILED_MAX = 50  # failed tasks that are shown, the latest
 LOG_LINES_READ = 10  # of each task and agent that is shown
 DEAD_SHOWN_MS = 60_000  # an agent that has ended is shown for so long
@@ -38,17 +38,6 @@ ORDER = (
     VisualState.DEAD,
 )
 MachineState = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class AgedRecord:
-    """A record, its state, how long it has been in that state, and why, if there is a reason."""
-
-    id: str
-    machine: str
-    state: str
-    age_s: float
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

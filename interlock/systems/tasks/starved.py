@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from interlock.system.records import Dispatch, RecordInState, StarvedCount, StateKey
 from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
-from interlock.systems.tasks.claim_row import age_s
+from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
-from interlock.systems.tasks.overview import SCANNED_MAX, AgedRecord
 from interlock.systems.tasks.waits import Starvation, may_starve
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them

@@ -49,7 +49,10 @@ SYSTEM = System(
     starved=f"{TASKS}.starved:count_starved",
     asked={"task": ("description",)},
     came={"task": ("summary", "failure", "reason")},
-    shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
+    shown=("task", "blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     by_hand="interlock.systems.tasks.system:BY_HAND",
     page="interlock.systems.tasks.page:PAGE",
+    top=f"{TASKS}.top:PART",
+    tools=f"{TASKS}.agent_tools:tools",
+    folders=("supervisors", "slots"),
 )

@@ -9,10 +9,15 @@ from typing import Any
 
 from interlock import Terminal
 from interlock.system.models import interlock_canary
+from interlock.system.pages import Health, Line, RecordLink, Since
 from interlock.system.records import Dispatch, Filter, ListedRecord
+from interlock.system.tables import as_words
 from interlock.system.text import age
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
+
+DONE = "newest canary that is done"
+MEANING = "How long ago the newest canary that is done was submitted."
 
 # So many are kept at most: where none comes to its end, no further one is submitted.
 CANARIES_MAX = 10
@@ -77,15 +82,41 @@ def canaries(dispatch: Dispatch) -> Canaries:
     return Canaries(page.rows, dispatch.views.now_ms())
 
 
-def late_canary(dispatch: Dispatch) -> str:
-    """Return a sentence about canaries that are late, with what to do, or ''. Raises StoreError.
+def health(dispatch: Dispatch) -> Health:
+    """Return what canaries show of a deployment. Raises StoreError."""
+    found, period_s = canaries(dispatch), dispatch.settings.canary_s
+    facts = {DONE: f"submitted {age(found.age_s * 1_000)} ago"} if found.done else {}
+    if not period_s:
+        return Health(facts=facts)
+    late = late_canary(found, period_s)
+    return Health(
+        problems=[late] if late else [],
+        facts=facts,
+        gauges={"canary_seconds": (MEANING, found.age_s)},
+        notice=_notice(found.newest) if found.newest else None,
+    )
+
+
+def _notice(newest: ListedRecord) -> Line:
+    """Return the line that says how far the newest canary has come."""
+    state = as_words(newest.state)
+    canary = RecordLink(newest.id, "canary")
+    return Line(
+        (
+            "The newest ",
+            canary,
+            " was submitted ",
+            Since(newest.created_ms),
+            f" ago; it is {state}.",
+        )
+    )
+
+
+def late_canary(found: Canaries, period_s: float) -> str:
+    """Return a sentence about canaries that are late, with what to do, or ''.
 
     Where none was submitted yet, nothing is said here: their sweep is late, as others may be.
     """
-    period_s = dispatch.settings.canary_s
-    if not period_s:
-        return ""
-    found = canaries(dispatch)
     if found.newest is None or found.age_s <= period_s + PATIENCE_S:
         return ""
     none = f"no canary of the last {age(found.age_s * 1_000)} is done"

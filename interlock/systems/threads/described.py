@@ -1,28 +1,33 @@
-"""A thread in plain words and values: its proposals, and the runs of its actions."""
+"""A thread in plain words: its request, its proposals, and what people wrote of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from interlock import Event, Note
+from interlock.system.commands import short
+from interlock.system.records import RecordWords
+from interlock.system.tables import action_line, inner
 from interlock.systems.threads.machines.thread import questions
 
 
-def runs_of(lines: Sequence[Event | Note]) -> list[dict[str, Any]]:
-    """Return the start, the steps and the end of each run of an action, from its notes."""
-    found: dict[str, dict[str, Any]] = {}
-    for line in lines:
-        if not isinstance(line, Note) or not line.kind.startswith("execution_"):
-            continue
-        detail = {name: value for name, value in line.detail.items() if name != "effect"}
-        key = str(line.detail.get("effect"))
-        run = found.setdefault(key, {"effect": key, "started": [], "steps": [], "finished": []})
-        part = {"execution_started": "started", "execution_step": "steps"}.get(
-            line.kind, "finished"
-        )
-        run[part].append({"at_ms": line.at_ms, **detail})
-    return list(found.values())
+def in_words(data: Mapping[str, Any]) -> RecordWords:
+    """Return what the data of a thread say in words."""
+    return RecordWords(
+        request=request_text(data),
+        sender=str(inner(data, "inciting").get("source") or ""),
+        said=words_for(data, questions.ACTION),
+        proposals={
+            phase: _with_confidence(phase, proposal)
+            for phase in inner(data, "proposals")
+            if "confidence" in (proposal := inner(data, "proposals", phase))
+        },
+    )
+
+
+def _with_confidence(phase: str, proposal: Mapping[str, Any]) -> str:
+    shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
+    return f"{shown}  (confidence {proposal['confidence']:.2f})"
 
 
 def words_for(data: Mapping[str, Any], phase: str) -> list[str]:
@@ -59,5 +64,5 @@ def proposal_text(phase: str, proposal: Mapping[str, Any]) -> str:
             return str(payload.get("blocked_on") or payload.get("summary"))
         case _:
             risk = payload.get("irreversibility", "")
-            shown = questions.action_line(payload)
+            shown = action_line(payload)
             return f"{shown}, irreversibility {risk}" if risk else shown

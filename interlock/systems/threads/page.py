@@ -1,8 +1,8 @@
-"""Threads as people see them: why people are asked, families, runs, and the policy explained."""
+"""Threads as people see them: why people are asked, families, and the policy explained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -148,21 +148,6 @@ def _family(client: Client, record: Record) -> Iterator[Section]:
     if len(below) >= FAMILY_MAX:
         parts.append(Sentence("There are more; the search `parent:ID` finds them.", "soft"))
     yield Section("Family", parts, is_reference=True)
-
-
-def runs(found: Iterable[Mapping[str, Any]]) -> Table:
-    """Return the start, the steps and the end of each run of an action."""
-    rows = [
-        (run["effect"], part.removesuffix("s"), Since(row["at_ms"]), _detail(row))
-        for run in found
-        for part in ("started", "steps", "finished")
-        for row in run[part]
-    ]
-    return Table(("Run", "What", "When", "Detail"), rows)
-
-
-def _detail(row: Mapping[str, Any]) -> str:
-    return short({name: value for name, value in row.items() if name != "at_ms"})
 
 
 PAGE = SystemPage(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from interlock import CommandRow, Panel, System
 
 CLI = "interlock.systems.threads.cli"
+MACHINES = ("thread", "canary")
 
 SYSTEM = System(
     name="threads",
     machines={
-        name: f"interlock.systems.threads.machines.{name}.table:{name.upper()}"
-        for name in ("thread", "canary")
+        name: f"interlock.systems.threads.machines.{name}.table:{name.upper()}" for name in MACHINES
     },
     unlisted=("canary",),  # Interlock submits them itself, to see that work gets through
     effects="interlock.systems.threads.effects",
@@ -31,5 +31,8 @@ SYSTEM = System(
     came={"thread": ("result", "summary", "failure", "handed_off", "reason")},
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
+    words=dict.fromkeys(MACHINES, "interlock.systems.threads.described:in_words"),
+    plain="interlock.systems.threads.intake:PLAIN",
     page="interlock.systems.threads.page:PAGE",
+    health="interlock.systems.threads.canary:health",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from interlock import Event, Terminal
 from interlock.system.errors import UnknownRecordError
 from interlock.system.records import (
+    AnswerLinks,
     Card,
     Dispatch,
     LifecycleEvents,
@@ -21,7 +22,6 @@ from interlock.system.records import (
 )
 from interlock.system.tables import Record
 from interlock.system.text import visible_json, visible_line
-from interlock.systems.webhooks.answer_links import AnswerLinks
 from interlock.systems.webhooks.machines.delivery.payloads import MessageKind
 
 if TYPE_CHECKING:  # imported where a card may name a capability

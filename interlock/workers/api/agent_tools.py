@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from mcp.server.mcpserver import Context
@@ -11,15 +12,16 @@ from starlette.types import Receive, Scope, Send
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.access import acting
-from interlock.workers.mcp.tool_server import ToolServer
-from interlock.workers.mcp.tools import Verbs, offered_tools
+from interlock.workers.mcp.reach import Verbs
+from interlock.workers.mcp.tool_server import OfferedTool, ToolServer
+from interlock.workers.mcp.tools import offered_tools
 
 _CALLER = "interlock.caller"
 
 
 async def answer_call(by: Caller, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a call of a caller. Calls share no state, so each gets its own server."""
-    server = ToolServer(_TOOLS, by.acts if by.proved else frozenset({Act.READ}))
+    server = ToolServer(_tools(), by.acts if by.proved else frozenset({Act.READ}))
     # Who may call, and by which name of this computer, is asked by `who_calls`.
     open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(
@@ -38,5 +40,7 @@ def _reach(context: Context, act: Act, record_id: str = "") -> Verbs:
     return acting(request.app.state, by, act, record_id)
 
 
-# They are described once for all calls, which takes longer than all else of a server.
-_TOOLS = offered_tools(_reach)
+@cache
+def _tools() -> list[OfferedTool]:
+    """Return the tools, described once for all calls: that takes longer than all else of a call."""
+    return offered_tools(_reach)

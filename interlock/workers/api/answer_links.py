@@ -16,15 +16,15 @@ from fastapi.responses import HTMLResponse
 from starlette.types import Scope
 
 from interlock.kernel.errors import KernelError, StaleDecisionError, StoreError
-from interlock.systems.webhooks.answer_links import (
+from interlock.workers.api.access import count_by_address
+from interlock.workers.client import Client
+from interlock.workers.engine.answer_links import (
     PATH,
     AnswerLink,
     LinkRefusedError,
     link_of,
     op_id_of,
 )
-from interlock.workers.api.access import count_by_address
-from interlock.workers.client import Client
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.sessions import LINK_PATH
 from interlock.workers.remote.problems import kind_of

@@ -15,7 +15,7 @@ from interlock.workers.api.models import Fields
 from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
-from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
+from interlock.workers.ops.top.snapshot import SnapshotReader, snapshot_fields
 from interlock.workers.producer_message import send_message as accept
 
 router = APIRouter(tags=["surroundings"], responses=PROBLEMS)
@@ -49,9 +49,9 @@ def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> F
 def top(
     client: ReadingAll,
     backlog: Annotated[str, Query(max_length=200, description="Only this backlog.")] = "",
-) -> Snapshot:
-    """Return what `interlock top` shows at one moment: agents, tasks, queues, and what waits."""
-    return SnapshotReader(client, backlog=backlog).read()
+) -> Fields:
+    """Return what `interlock top` shows at one moment: queues, what waits, what systems add."""
+    return snapshot_fields(SnapshotReader(client, backlog=backlog).read())
 
 
 @router.get("/metrics", operation_id="readMetrics", response_class=PlainTextResponse)

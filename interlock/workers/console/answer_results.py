@@ -10,11 +10,11 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.record import Record
 from interlock.kernel.shortened import shortened
-from interlock.systems.threads.described import request_text
 from interlock.workers.client import Client
 from interlock.workers.console.card_summary import FAILED_KINDS
 from interlock.workers.console.plain_words import asked, name_words
 from interlock.workers.engine.answer_schema import action_of
+from interlock.workers.systems import words_of
 from interlock.workers.terminal.page_parts import state_of
 
 ACTS_READ = 100  # of all people, the latest: who answered longer ago does not wait for it any more
@@ -63,7 +63,7 @@ def still_at_work(client: Client, answered: AnswerResult | None) -> Sequence[Ans
 
 def title_of(record: Record) -> str:
     """Return what people call a record: its title, or the beginning of its request."""
-    text = record.title or " ".join(request_text(record.data).split())
+    text = record.title or " ".join(words_of(record.machine, record.data).request.split())
     return shortened(text, TITLE_LENGTH_MAX) or f"the {record.machine} {record.id}"
 
 

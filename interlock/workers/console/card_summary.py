@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from interlock.kernel.record import Record
 from interlock.kernel.scales import Level
-from interlock.systems.threads.described import request_text
 from interlock.workers.console.plain_words import (
     action_of_card,
     asked,
@@ -18,6 +17,8 @@ from interlock.workers.console.plain_words import (
 )
 from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.card import Card, Suggestion
+from interlock.workers.engine.system import RecordWords
+from interlock.workers.systems import words_of
 from interlock.workers.terminal.cards import CONSENT, doubt_words
 from interlock.workers.text import is_said
 
@@ -94,8 +95,8 @@ def summary_of(card: Card, record: Record | None, actor: str, now_ms: int) -> Ca
         for offer in card.affordances
         if (key := keys.get(offer.name)) in ("a", "r") and not needs_answer(offer.schema)
     ]
-    data = record.data if record else {}
-    request = request_text(data) or card.title
+    words = words_of(record.machine, record.data) if record else RecordWords()
+    request = words.request or card.title
     said = (
         (name_words(name), exact_value(value) if is_final else value_words(value, now_ms))
         for name, value in parameters.items()
@@ -113,7 +114,7 @@ def summary_of(card: Card, record: Record | None, actor: str, now_ms: int) -> Ca
         needs_words="a" not in {one.key for one in bare},
         has_failed=card.kind in FAILED_KINDS,
         request="" if is_said(request, [asks, card.record_id]) else _beginning(request),
-        sender=str((data.get("inciting") or {}).get("source") or ""),
+        sender=words.sender,
     )
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 from interlock.kernel.amounts import MICRO, dollars
 from interlock.kernel.machine import Machine
+from interlock.kernel.question import action_line
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Level
 from interlock.kernel.table import Terminal
-from interlock.systems.threads.described import request_text, words_for
-from interlock.systems.threads.machines.thread.questions import ACTION, action_line
 from interlock.workers.client import Client
 from interlock.workers.console.forms import resolved
 from interlock.workers.console.record_look import budgets_of
 from interlock.workers.engine.answer_schema import action_of
 from interlock.workers.engine.card import Affordance, Card
 from interlock.workers.gateways.capabilities.cost import CostEstimate
+from interlock.workers.systems import words_of
 from interlock.workers.terminal.cards import CONSENT
 from interlock.workers.terminal.page_parts import state_name
 from interlock.workers.text import is_said
@@ -66,7 +66,7 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
     return Consequences(
         capability=name,
         about=known.description if known else "",
-        parameters=tuple(_parameters(known.parameters if known else {}, values, record.data)),
+        parameters=tuple(_parameters(known.parameters if known else {}, values, record)),
         cost=_cost(client, record, estimate) if estimate else "",
     )
 
@@ -123,18 +123,18 @@ def _arrival(machine: Machine, target: str) -> str:
 
 
 def _parameters(
-    schema: Mapping[str, Any], values: Mapping[str, Any], data: Mapping[str, Any]
+    schema: Mapping[str, Any], values: Mapping[str, Any], record: Record
 ) -> Iterator[Parameter]:
     described = schema.get("properties") or {}
-    words, request = words_for(data, ACTION), request_text(data)
+    words = words_of(record.machine, record.data)
     for name in dict.fromkeys((*described, *values)):
         part = resolved(described.get(name), schema.get("$defs", {}))
         value = values.get(name, part.get("default"))
         is_from_words = (
             isinstance(value, str)
             and len(value) >= WORDS_LENGTH_MIN
-            and is_said(value, words)
-            and not is_said(value, [request])
+            and is_said(value, words.said)
+            and not is_said(value, [words.request])
         )
         is_default = value == part.get("default")
         yield Parameter(name, value, is_default=is_default, is_from_words=is_from_words)

@@ -14,7 +14,6 @@ from interlock.kernel.machines import LISTED, effect_queue
 from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.kernel.table import Active, Terminal
-from interlock.systems.threads.canary import Canaries, canaries
 from interlock.workers.engine.card import kinds_of
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
@@ -23,7 +22,8 @@ from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.record_filter import effects_at_work
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
-from interlock.workers.systems import starved
+from interlock.workers.systems import health, starved
+from interlock.workers.terminal.page import Line
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Flow:
     """What was seen. Times are ms by the store; `rate` is transitions a minute, None at first.
 
     `workers` has the queues of each worker that answers. `starved` has, for each system, how many
-    records will never go on although no person is asked.
+    records will never go on although no person is asked, and `notices` what else systems say.
     """
 
     now_ms: int
@@ -122,7 +122,7 @@ class Flow:
     rejected: int
     workers: Mapping[str, Sequence[str]]
     problems: list[str]
-    canaries: Canaries | None
+    notices: list[Line]
     totals: Metrics
 
 
@@ -186,7 +186,7 @@ class FlowWatch:
             rejected=dispatch.rejected.kept(),
             workers=found["workers"],
             problems=found["problems"],
-            canaries=canaries(dispatch) if dispatch.settings.canary_s else None,
+            notices=[each.notice for each in health(dispatch) if each.notice],
             totals=counted,
         )
 

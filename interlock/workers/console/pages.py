@@ -9,7 +9,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
+from interlock.kernel.errors import (
+    CallError,
+    InvalidIdError,
+    UnknownMachineError,
+    UnknownRecordError,
+)
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.console.flow import Flow, FlowWatch
@@ -31,6 +36,7 @@ from interlock.workers.console.sessions import Operating, Reading, Submitting
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import QUARANTINE
+from interlock.workers.systems import plain_request
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -54,7 +60,8 @@ def flow(request: Request, client: Reading) -> Response:
         series={name: series(samples.kept, name) for name in client.machines},
         troubles=list(_troubles(found, client, sees_all=sees_all)),
         partly_searched=_partly_searched(found, client),
-        canary=found.canaries.newest if sees_all and found.canaries else None,
+        notices=found.notices if sees_all else [],
+        plain=plain_request(),
         waits=found.depths["waits"] if sees_all else asked,
         longest_ms=found.oldest_ms.get("waits") if sees_all else None,
         listed=watch.listed(client.machines),
@@ -152,11 +159,13 @@ def records(
     )
 
 
-@router.post("/threads")
-def new_thread(client: Submitting, title: Annotated[str, Form(max_length=200)]) -> Response:
-    """Create a thread with a title, and show it. A form sent twice creates two."""
-    request = {"inciting": {"source": "console", "title": title, "text": ""}}
-    made = client.submit(request, machine="thread")
+@router.post("/requests")
+def new_request(client: Submitting, title: Annotated[str, Form(max_length=200)]) -> Response:
+    """Create a record with a title alone, and show it. A form sent twice creates two."""
+    plain = plain_request()
+    if plain is None:
+        raise CallError("no system here has records that a title alone creates")
+    made = client.submit(plain.payload(title, "console"), machine=plain.machine)
     return RedirectResponse(f"/records/{path_of(made.id)}", 303)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from interlock.systems.threads.machines.thread.questions import action_line
+from interlock.kernel.question import action_line
 from interlock.workers import text
 from interlock.workers.engine.card import Affordance, Card
 from interlock.workers.text import is_said, visible_line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -31,7 +31,7 @@ class Panel(StrEnum):
     LOOK = "Look"
     DECIDE = "Decide"
     OPERATE = "Operate"
-    WORK = "Coding tasks, jobs, long-lived agents, runs"
+    WORK = "Work"
     AGENTS = "For agents"
 
 
@@ -59,6 +59,36 @@ class StarvedCount:
 
     number: int
     is_minimum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWords:
+    """What the data of a record say in words.
+
+    `request` is what was asked for, with its title as the first paragraph, and `sender` who asked.
+    `said` is what people wrote of the call that is proposed now, and `proposals` what is proposed,
+    by the name of the phase.
+    """
+
+    request: str = ""
+    sender: str = ""
+    said: Sequence[str] = ()
+    proposals: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRequest:
+    """How a person creates a record of a machine with a title alone.
+
+    `says` tells a person what such a record is, `example` is a title, and `command` creates it.
+    `payload` returns what the record is created from, of a title and of where it was written.
+    """
+
+    machine: str
+    says: str
+    example: str
+    command: str
+    payload: Callable[[str, str], Mapping[str, Any]]
 
 
 class Definition(ABC, Generic[D]):
@@ -137,8 +167,17 @@ class System:
     the id of the root record, in it; `machine` alone gives the command that begins ended work anew.
     `asked` and `came` give, for a machine, the fields of its records' data that say what was asked
     and what came of it, in their order: `request.text` is the field `text` of `request`.
-    `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
-    or section has is in interlock/workers/terminal/page.py.
+    `words` gives, for a machine, the `module:function` that says in words what the data of its
+    records ask and propose: `RecordWords`. `plain` is where the `PlainRequest` of the records is
+    that people create with a title alone, as `module:attribute`; a message that names no machine
+    means them.
+    `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. `health` is
+    the `module:function` that returns from the `Dispatch` what doctor, metrics and the start page
+    say of it besides: `Health`. What a page, a section and a `Health` have is in
+    interlock/workers/terminal/page.py. `top` is where its `TopPart` is, as `module:attribute`: what
+    it adds to `interlock top`. `tools` is the `module:function` that gets a `Reach` and returns the
+    tools of agents that it adds, each an `OfferedTool`. `folders` names the folders that it makes
+    in the home of a deployment, which `interlock remove` deletes.
     """
 
     name: str
@@ -163,7 +202,13 @@ class System:
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     came: Mapping[str, Sequence[str]] = field(default_factory=dict)
     by_hand: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    plain: str = ""
     page: str = ""
+    health: str = ""
+    top: str = ""
+    tools: str = ""
+    folders: tuple[str, ...] = ()
 
 
 def load(name: str) -> Any:

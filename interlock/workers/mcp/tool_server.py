@@ -17,7 +17,7 @@ from interlock.kernel.payload import path_of, problem_of
 from interlock.workers.access.roles import Act
 
 ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
-state of its machine, such as `thread` or `task`. `list_cards` shows what waits for a person,
+state of its machine. `list_cards` shows what waits for a person,
 `why_not` why a record does not go on."""
 
 

@@ -11,13 +11,12 @@ from kombu.exceptions import OperationalError
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS
-from interlock.systems.threads.canary import late_canary
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.engine.thread_pool import HUNG_COMMAND, HUNG_MAX
 from interlock.workers.ops.effect_problems import endangered, waits_of
-from interlock.workers.systems import sweeps
+from interlock.workers.systems import health, sweeps
 from interlock.workers.text import age
 
 # How long workers have to answer. One whose threads are all busy answers at once.
@@ -56,7 +55,7 @@ def attendance(
         *endangered(dispatch, [*owed, *dispatch.owed.at_work()]),
         *unknown_here(dispatch),
         *hung_attempts(dispatch, served),
-        late_canary(dispatch),
+        *(problem for each in health(dispatch) for problem in each.problems),
         dispatch.quota.problem(),
     ]
     return {"workers": workers, "problems": [problem for problem in found if problem]}

@@ -106,7 +106,7 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
     value, record = describe(interlock, record_id), interlock.show(record_id)
 
     def told(value: Mapping[str, Any]) -> Page:
-        yield from page.record({**value, "runs": []})  # the panel of a thread has them
+        yield from page.record({**value, page.RUNS: []})  # the log and panels have them
         yield from asked(record)
         yield from sorted(panels(interlock, record), key=lambda one: one.is_reference)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,12 +12,13 @@ from interlock.kernel.record import Record, place_of
 from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import Terminal
-from interlock.systems.threads.described import runs_of
 from interlock.workers.client import Client
 from interlock.workers.engine.lost_children import why_lost
 from interlock.workers.systems import details
 
 FAMILY_MAX = 1_000  # children whose states are counted
+# The parts of a run, by the end of the kind of the notes that tell them.
+PARTS = {"started": "started", "step": "steps", "finished": "finished"}
 
 
 def line_shown(line: Event | Note) -> dict[str, Any]:
@@ -31,6 +33,20 @@ def describe(client: Client, record_id: str) -> dict[str, Any]:
     """Return a record with its cards, children, failures and results. It has no lease's token."""
     found = summarize(client, client.show(record_id))
     return found | {"runs": runs_of(client.history(record_id))}
+
+
+def runs_of(lines: Sequence[Event | Note]) -> list[dict[str, Any]]:
+    """Return the start, the steps and the end of each run of an effect that has notes of them."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        part = PARTS.get(line.kind.rpartition("_")[2]) if isinstance(line, Note) else None
+        if not (part and isinstance(line, Note) and "effect" in line.detail):
+            continue
+        detail = {name: value for name, value in line.detail.items() if name != "effect"}
+        key = str(line.detail["effect"])
+        run = found.setdefault(key, {"effect": key, "started": [], "steps": [], "finished": []})
+        run[part].append({"at_ms": line.at_ms, **detail})
+    return list(found.values())
 
 
 def summarize(client: Client, record: Record) -> dict[str, Any]:

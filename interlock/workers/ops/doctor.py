@@ -17,7 +17,6 @@ from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.clocks import Clocks
 from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.scripts import store_error
-from interlock.systems.threads.canary import canaries
 from interlock.workers.config import Settings
 from interlock.workers.engine.answer_schema import action_of
 from interlock.workers.engine.card import faults_of
@@ -25,6 +24,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.systems import health
 from interlock.workers.text import age
 
 REJECTED_SHOWN_MAX = 20
@@ -56,7 +56,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "rejected_messages": [
             asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)
         ],
-        "canary_ms": _canary_ms(dispatch),
+        "systems": {name: fact for each in health(dispatch) for name, fact in each.facts.items()},
         "machines": dispatch.views.counts(dispatch.machines.values()),
         "sandboxes": sandboxes(dispatch),
         "asks_password": asks_password(dispatch.settings),
@@ -92,12 +92,6 @@ def clock_facts(dispatch: Dispatch) -> dict[str, str]:
         "clock": f"was set {direction} by {age(abs(jump_ms))}, seen {age(ago_s * 1_000)}"
         " ago; due times were moved with it"
     }
-
-
-def _canary_ms(dispatch: Dispatch) -> int | None:
-    """Return how many ms ago the newest canary that is done was submitted; None without one."""
-    found = canaries(dispatch)
-    return int(found.age_s * 1_000) if found.done else None
 
 
 def left_out(settings: Settings) -> dict[str, str]:

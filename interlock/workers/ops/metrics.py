@@ -16,12 +16,11 @@ from prometheus_client.core import (
 
 from interlock.kernel.store.call_times import CALL_BOUNDS_MS
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
-from interlock.systems.threads.canary import canaries
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.sweeper import late_sweeps
-from interlock.workers.systems import sweeps
+from interlock.workers.systems import health, sweeps
 
 KEPT_S = 1.0  # so long a text is given to all who ask
 _HEAD = "interlock_"
@@ -181,9 +180,9 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     yield gauge("sweep_late", "1 where a run should have ended long ago.", named, ("sweep",))
     ends = {(machine,): max(now_ms - at, 0) / 1_000 for machine, at in ended.items()}
     yield gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
-    if dispatch.settings.canary_s:
-        meaning = "How long ago the newest canary that is done was submitted."
-        yield gauge("canary_seconds", meaning, {(): canaries(dispatch).age_s})
+    for each in health(dispatch):
+        for name, (meaning, value) in each.gauges.items():
+            yield gauge(name, meaning, {(): value})
     if (room := dispatch.quota.room()) is not None:
         meaning = "How many more records the quota of the deployment admits."
         yield gauge("records_room", meaning, {(): room})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,8 @@ from interlock.kernel.amounts import MONEY, dollars
 from interlock.kernel.question import inner
 from interlock.kernel.record import parent_of
 from interlock.kernel.store.counts import COUNT_MAX
-from interlock.systems.threads.described import proposal_text
-from interlock.systems.threads.page import runs
 from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
-from interlock.workers.systems import systems
+from interlock.workers.systems import plain_request, systems, words_of
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.page import (
     Cell,
@@ -31,8 +29,9 @@ from interlock.workers.terminal.page import (
 )
 from interlock.workers.terminal.page_parts import state_name
 from interlock.workers.terminal.screen import counted, counts_text, program, short
-from interlock.workers.text import age, duration, is_said, moment
+from interlock.workers.text import duration, is_said, moment
 
+RUNS = "runs"  # the key of what `describe` finds in the log
 ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
 # What counters of a record and all below it say, by what comes before the name in theirs.
 TREE = "tree"
@@ -75,14 +74,29 @@ def record(value: Mapping[str, Any]) -> Iterator[Part]:
     for reason in reasons:
         yield Line((MarkedText("why  ", "soft"), reason))
     yield from cards(value["cards"], otherwise=f"{value['id']} itself asks nobody anything")
-    if value["runs"]:
-        yield runs(value["runs"])
+    if value[RUNS]:
+        yield runs(value[RUNS])
+
+
+def runs(found: Iterable[Mapping[str, Any]]) -> Table:
+    """Return the start, the steps and the end of each run of an effect."""
+    rows = [
+        (run["effect"], part.removesuffix("s"), Since(row["at_ms"]), _detail(row))
+        for run in found
+        for part in ("started", "steps", "finished")
+        for row in run[part]
+    ]
+    return Table(("Run", "What", "When", "Detail"), rows)
+
+
+def _detail(row: Mapping[str, Any]) -> str:
+    return short({name: value for name, value in row.items() if name != "at_ms"})
 
 
 def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> NamedCells:
     """Return the fields of a record, but not why it failed where a text below says that whole."""
     details = value["details"]
-    facts = dict(details.items() if details else shown_fields(value["data"]))
+    facts = dict(details.items() if details else shown_fields(value["machine"], value["data"]))
     if is_said(facts.get("why", ""), said_below):
         facts.pop("why", "")
     if value["place"]:
@@ -137,16 +151,13 @@ def counter_text(name: str, amount: int) -> str:
     return dollars(amount) if MONEY in name else str(amount)
 
 
-def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def shown_fields(machine: str, data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the fields that people look for: title, proposals, results."""
-    inciting = inner(data, "inciting") or data
-    if about := inciting.get("title") or data.get("task") or data.get("name"):
+    words = words_of(machine, data)
+    title = words.request.partition("\n\n")[0]
+    if about := title or data.get("title") or data.get("name"):
         yield "about", str(about)
-    for phase in inner(data, "proposals"):
-        if "confidence" not in (proposal := inner(data, "proposals", phase)):
-            continue
-        shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
-        yield phase, f"{shown}  (confidence {proposal['confidence']:.2f})"
+    yield from words.proposals.items()
     names = dict.fromkeys(name for system in systems() for name in system.shown)
     yield from ((name, short(data[name])) for name in names if data.get(name))
 
@@ -198,8 +209,8 @@ def up(
         }
     )
     chosen = f"export INTERLOCK_HOME={shlex.quote(str(home))}"
-    command = "cards" if has_own else "submit --title 'Call the dentist'"
-    submit = f"{program()} {command}"
+    plain = None if has_own else plain_request()
+    submit = f"{program()} {plain.command if plain else 'cards'}"
     lines = (chosen, submit) if named else (submit, f"{chosen}    # first, from another folder")
     yield Sentence("in another terminal:" if named else "in another terminal, in this folder:")
     for line in lines:
@@ -259,14 +270,11 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
     well = value["workers"] and not value["problems"]
     yield Sentence(verdict(value), "good" if well else "bad")
     yield Line((MarkedText(value["level"], "strong"), f"  {value['promise']}"))
-    canary_ms = value["canary_ms"]
     counts = {name: counts_text(each) for name, each in value["machines"].items() if each}
     facts: dict[str, Cell] = {
         **{name: str(fact) for name, fact in value["store"].items()},
         "messages are sent": ENQUEUE[value["enqueue"]],
-        "newest canary that is done": ""
-        if canary_ms is None
-        else f"submitted {age(canary_ms)} ago",
+        **value["systems"],
         **{DEPTHS[name]: str(depth) for name, depth in value["depths"].items()},
         "waits for a slot": "; ".join(value["slots"]),
         **{f"rejected: {kind}": str(count) for kind, count in value["rejected"].items()},

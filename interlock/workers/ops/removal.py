@@ -30,12 +30,14 @@ from interlock.workers.engine.work_sandbox import SandboxError, open_repository
 from interlock.workers.files.private import NotPrivateError
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
 from interlock.workers.ops.home import lock_home
+from interlock.workers.systems import folders
 from interlock.workers.terminal.screen import counted
 from interlock.workers.up_file import LOCK_FILE
 
-# What is in a home. Anything else in a folder that the user has chosen is not removed.
+# What is in a home beside the folders of systems. Anything else in a folder that the user has
+# chosen is not removed.
 OF_HOME = (
-    *("store", "log", "worktrees", "supervisors", "slots", "agents", "runs", "jobs", "desk"),
+    *("store", "log", "worktrees", "desk"),
     *("up.json", "up.lock", "ports.json", "flower.url", "api.token", "api.header", ".gitignore"),
 )
 PROCESSES = Path("/proc")
@@ -58,7 +60,8 @@ class Removal:
         if PROJECT_HOME in home.parts:
             return [home] if home.exists() else []
         inner = [each for each in self.homes[1:] if each.parent == home]
-        return [each for each in (*(home / name for name in OF_HOME), *inner) if each.exists()]
+        ours = (home / name for name in (*OF_HOME, *folders()))
+        return [each for each in (*ours, *inner) if each.exists()]
 
     @property
     def unmerged(self) -> list[str]:

@@ -307,6 +307,21 @@ Teller = Callable[[Sequence[Event | Note]], Mapping[str, ToldLine]]
 
 
 @dataclass(frozen=True, slots=True)
+class Health:
+    """What a system says of whether it works, beside what is said of all work.
+
+    `problems` are sentences about what is wrong, with what to do; `facts` are lines of `interlock
+    doctor`. `gauges` are metrics, by the name after `interlock_`: their meaning, and the value.
+    `notice` is a line of the console's start page, for those who may see all records.
+    """
+
+    problems: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    gauges: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    notice: Line | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SystemPage:
     """The page of a system in the console: what it shows, to whom, and what people can do there.
 

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.machines import MACHINES
-from interlock.systems.threads.canary import CANARIES_MAX, canaries, late_canary
+from interlock.systems.threads.canary import CANARIES_MAX, DONE, canaries, health
 from interlock.systems.threads.sweeps.canary import SWEEP
 from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.canary import interlock_canary
@@ -57,14 +57,14 @@ def test_a_canary_gets_through_and_the_next_one_takes_its_place(
     [first] = swept(running)
     wait(running, monkeypatch, 61)
     assert swept(running) == [first], "one at a time"
-    assert diagnose(running.dispatch)["canary_ms"] is None
+    assert diagnose(running.dispatch)["systems"] == {}
     work(running, first)
     assert running.client.show(first).state == "done", "no model and no person was asked"
     assert canaries(running.dispatch).age_s == 61
-    assert diagnose(running.dispatch)["canary_ms"] == 61_000
+    assert diagnose(running.dispatch)["systems"] == {DONE: "submitted 61 s ago"}
 
     wait(running, monkeypatch, 300)
-    assert "as their sweep submits none" in late_canary(running.dispatch)
+    assert "as their sweep submits none" in health(running.dispatch).problems[0]
 
     second, _ = swept(running)
     work(running, second)
@@ -79,11 +79,11 @@ def test_a_canary_gets_through_and_the_next_one_takes_its_place(
 def test_without_workers_canaries_are_late_and_few(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert late_canary(running.dispatch) == "", "none was submitted yet"
+    assert not health(running.dispatch).problems, "none was submitted yet"
     [first] = swept(running)
-    assert late_canary(running.dispatch) == ""
+    assert not health(running.dispatch).problems
     wait(running, monkeypatch, 241)
-    assert f"`interlock history {first}`" in late_canary(running.dispatch)
+    assert f"`interlock history {first}`" in health(running.dispatch).problems[0]
 
     # The quota of these tests, which leaves room for one record, is not asked.
     for n in range(CANARIES_MAX + 1):
@@ -94,7 +94,7 @@ def test_without_workers_canaries_are_late_and_few(
     assert counts["canary"].total() == CANARIES_MAX
     off = running.dispatch.settings.model_copy(update={"canary_s": 0})
     monkeypatch.setattr(running.dispatch, "settings", off)
-    assert late_canary(running.dispatch) == ""
+    assert not health(running.dispatch).problems
     assert not SWEEP.is_needed(off)
 
 

@@ -15,10 +15,10 @@ import redis
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS, Record, partition_of
-from interlock.systems.webhooks.answer_links import LIFETIME_S, link_of
 from interlock.systems.webhooks.client import Webhooks
 from interlock.systems.webhooks.machines.delivery.limits import WAITS_S
 from interlock.systems.webhooks.sweeps.deliveries import SWEEP
+from interlock.workers.engine.answer_links import LIFETIME_S, link_of
 from interlock.workers.engine.sweeper import sweep_all
 from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.work import EffectWork, ObstacleError, Outcome

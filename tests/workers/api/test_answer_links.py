@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from interlock.kernel.event import Event
-from interlock.systems.webhooks.answer_links import (
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.engine.answer_links import (
     LIFETIME_S,
     PATH,
     AnswerLink,
     LinkRefusedError,
     link_of,
 )
-from interlock.workers.api.app import create_app
-from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn

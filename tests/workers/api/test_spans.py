@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from interlock.kernel.event import Event
-from interlock.systems.webhooks.answer_links import PATH
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
+from interlock.workers.engine.answer_links import PATH
 from interlock.workers.engine.trace_context import Tracing
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.systems.threads.threads import client_of, thread_payload

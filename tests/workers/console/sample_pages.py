@@ -12,8 +12,8 @@ from interlock.git.branch import Mark, make
 from interlock.git.repository import Repository
 from interlock.systems.loops.client import Loops
 from interlock.systems.tasks.agents import Agents
-from interlock.systems.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from interlock.workers.client import Client
+from interlock.workers.engine.answer_links import LIFETIME_S, PATH, AnswerLink
 from interlock.workers.engine.work import Outcome
 from tests.end_to_end.tasks.coding import git, make_repository
 from tests.races.in_process_worker import InProcessWorker

@@ -214,7 +214,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/bulk": {"verb": "pause", "machine": "thread", "state": "executing", "reason": "x"},
     "/views": {"name": "mine", "path": "/records?state=executing"},
     "/tokens": {"holder": "ann", "roles": "viewer", "days": "3"},
-    "/threads": {"title": "x", "text": "y"},
+    "/requests": {"title": "x", "text": "y"},
 }
 TEXTS = any_text(max_size=20) | st.sampled_from(["\ufffd", "9" * 30, "-1", "//x", "[", "one:8"])
 

@@ -126,7 +126,7 @@ def test_a_list_of_capabilities_says_where_none_is_named(
 def test_a_proposal_is_shown_in_words(phase: str, payload: dict[str, Any], shown: str) -> None:
     data = {"proposals": {phase: {"payload": payload, "confidence": 1, "id": "x-1"}}}
 
-    assert dict(shown_fields(data))[phase] == f"{shown}  (confidence 1.00)"
+    assert dict(shown_fields("thread", data))[phase] == f"{shown}  (confidence 1.00)"
 
 
 def test_money_is_shown_in_dollars_and_time_in_its_unit() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from interlock import EffectWork, Outcome
 from interlock.system.models import WebhookAnswer, WebhookError, open_registry, post, signed_headers
+from interlock.system.records import LIFETIME_S, AnswerLinks
 from interlock.system.text import sentence
-from interlock.systems.webhooks.answer_links import LIFETIME_S, AnswerLinks
 from interlock.systems.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import Trigger
 from interlock.systems.webhooks.message import MessageBody, NothingToTellError, body_of, data_of

@@ -5,19 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import TypeAdapter
 from rich.console import Console, Group
 from rich.live import Live
 
 from interlock.kernel.errors import StoreError
 from interlock.workers.client import Client
 from interlock.workers.ops.top.screen import rendered
-from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
+from interlock.workers.ops.top.snapshot import (
+    Snapshot,
+    SnapshotReader,
+    snapshot_fields,
+    snapshot_of,
+)
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
 from interlock.workers.text import age
@@ -49,7 +52,7 @@ def top(
         read = reading(caller(), backlog)
         first = read()
         if as_json:
-            answer(asdict(first), as_json=True, show=lambda _: [])
+            answer(snapshot_fields(first), as_json=True, show=lambda _: [])
         elif once or not screen.out.is_terminal or screen.out.is_dumb_terminal:
             screen.out.print(rendered(first, width=screen.out.width, height=None))
         else:
@@ -62,8 +65,7 @@ def reading(interlock: Client | HttpClient, backlog: str) -> ReadSnapshot:
     """Return what reads snapshots of the deployment that a client reaches."""
     if isinstance(interlock, Client):
         return SnapshotReader(interlock, backlog=backlog).read
-    shape = TypeAdapter(Snapshot)
-    return lambda: interlock.api.parsed(shape.validate_python, interlock.top(backlog))
+    return lambda: interlock.api.parsed(snapshot_of, interlock.top(backlog))
 
 
 def watch(read: ReadSnapshot, first: Snapshot, console: Console, *, interval_s: float) -> None:

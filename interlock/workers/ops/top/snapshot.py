@@ -1,4 +1,4 @@
-"""Reads the state of agents, tasks and queues at one moment, as plain data.
+"""Reads the state of records, queues and what each system adds at one moment, as plain data.
 
 A snapshot reads a bounded part of the store. Records beyond the limits are only counted.
 """
@@ -6,35 +6,36 @@ A snapshot reads a bounded part of the store. Records beyond the limits are only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from interlock.kernel.machines import effect_queue
-from interlock.kernel.record import root_of
+from interlock.kernel.record import PARTITIONS, partition_of, root_of
 from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.owed import OwedEffect
 from interlock.kernel.table import Active
-from interlock.systems.tasks.claim_row import age_s
-from interlock.systems.tasks.client import Tasks
-from interlock.systems.tasks.overview import SCANNED_MAX, AgedRecord, TasksOverview, TasksReader
-from interlock.systems.tasks.starved import find_starved
 from interlock.workers.client import Client
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.ops.effect_problems import endangered, waits_of
-from interlock.workers.systems import sweeps, systems
+from interlock.workers.systems import sweeps, systems, top_parts
+from interlock.workers.terminal.top_part import SCANNED_MAX, AgedRecord, age_s
 
 ASKED_MAX = 5
+PARTS = "parts"
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot(TasksOverview):
-    """The state of a deployment at one moment: its tasks and agents, and what else waits.
+class Snapshot:
+    """The state of a deployment at one moment of the store's clock, in ms.
 
-    `starved_partial`: not all open tasks were looked at, so that more may be starved.
+    `parts` has what each system adds, by the name of the system.
     """
 
-    starved: tuple[AgedRecord, ...]
-    starved_partial: bool
+    at_ms: int
+    backlog: str
     queues: Mapping[str, int]
     asks: int
     asked: tuple[AgedRecord, ...]
@@ -44,6 +45,22 @@ class Snapshot(TasksOverview):
     late_sweeps: Mapping[str, int | None]
     problems: Sequence[str]  # of effects that do not go on as they should
     slots: Sequence[str]  # what is said of slots that effects wait for
+    parts: Mapping[str, Any]
+
+
+def snapshot_fields(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as JSON has it: the fields of each system's part beside its own."""
+    found = asdict(snapshot)
+    parts: Mapping[str, Mapping[str, Any]] = found.pop(PARTS)
+    return {**{name: one for part in parts.values() for name, one in part.items()}, **found}
+
+
+def snapshot_of(found: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot with these fields. Raises pydantic's ValidationError if one is wrong."""
+    parts = {
+        name: TypeAdapter(part.shape).validate_python(found) for name, part in top_parts().items()
+    }
+    return TypeAdapter(Snapshot).validate_python({**found, PARTS: parts})
 
 
 class SnapshotReader:
@@ -53,10 +70,9 @@ class SnapshotReader:
     """
 
     def __init__(self, client: Client, *, backlog: str = "") -> None:
-        self.client, self.backlog = client, backlog
-        if backlog:
-            Tasks(client).ids_of(backlog)
-        self.dispatch, self.tasks = client.dispatch, TasksReader(client, backlog=backlog)
+        self.client, self.backlog, self.dispatch = client, backlog, client.dispatch
+        self.parts = {name: part.reader(client, backlog) for name, part in top_parts().items()}
+        self.partitions = [partition_of(backlog)] if backlog else list(range(PARTITIONS))
         self.queues = sorted(
             {
                 effect_queue(machine.name, effect)
@@ -69,15 +85,14 @@ class SnapshotReader:
 
     def read(self) -> Snapshot:
         """Return a snapshot. Raises StoreError if the store is away."""
-        found = self.tasks.read()
-        asks, asked = self._asked(found.at_ms)
+        at_ms = self.dispatch.views.now_ms()
+        parts = {name: read() for name, read in self.parts.items()}
+        asks, asked = self._asked(at_ms)
         others = {} if self.backlog else self._others()
-        starved = find_starved(self.dispatch, self.backlog)
         at_work = self.dispatch.owed.at_work()
         return Snapshot(
-            **{field.name: getattr(found, field.name) for field in fields(found)},
-            starved=starved.tasks,
-            starved_partial=starved.is_partial,
+            at_ms=at_ms,
+            backlog=self.backlog,
             queues=self.dispatch.publisher.queue_lengths(self.queues),
             asks=asks,
             asked=asked,
@@ -87,6 +102,7 @@ class SnapshotReader:
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
             problems=self._problems(at_work),
             slots=() if self.backlog else busy_slots(self.dispatch),
+            parts=parts,
         )
 
     def _problems(self, at_work: Sequence[OwedEffect]) -> list[str]:
@@ -101,7 +117,7 @@ class SnapshotReader:
         # Each of them has a list command of its own: here they are only counted by state.
         counted = [name for system in systems() for name in system.counted]
         machines = [self.client.machines[name] for name in counted]
-        found = self.dispatch.views.counts(machines, self.tasks.partitions)
+        found = self.dispatch.views.counts(machines, self.partitions)
         return {name: dict(counts) for name, counts in found.items() if counts}
 
     def _at_work(self, others: Mapping[str, Mapping[str, int]]) -> int:
@@ -117,7 +133,7 @@ class SnapshotReader:
         """Return how many records wait for a person, and the first of them."""
         views = self.dispatch.views
         limit = SCANNED_MAX if self.backlog else ASKED_MAX
-        number, found = self.dispatch.indexes.waits(self.tasks.partitions, limit)
+        number, found = self.dispatch.indexes.waits(self.partitions, limit)
         if self.backlog:
             found = [row for row in found if root_of(row[0]) == self.backlog]
             number = len(found)

@@ -15,12 +15,13 @@ from interlock.kernel.shortened import shortened
 from interlock.systems.runs.client import Runs
 from interlock.systems.tasks import overview
 from interlock.systems.tasks.claim_row import ClaimRow
+from interlock.systems.tasks.claims_table import amount
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.visual_state import VisualState
+from interlock.systems.tasks.top import TasksAtOnce
 from interlock.workers.client import Client
 from interlock.workers.engine import sweeper
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.top.claims import amount
 from interlock.workers.ops.top.screen import rendered, verdict
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.systems import sweeps
@@ -48,10 +49,15 @@ def client(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch)
     return found
 
 
+def tasks(snapshot: Snapshot) -> TasksAtOnce:
+    found: TasksAtOnce = snapshot.parts["tasks"]
+    return found
+
+
 def only_row(client: Client, *, backlog: str = "") -> ClaimRow:
     snapshot = SnapshotReader(client, backlog=backlog).read()
-    assert len(snapshot.lines) == 1, snapshot.lines
-    return snapshot.lines[0]
+    assert len(tasks(snapshot).lines) == 1, tasks(snapshot).lines
+    return tasks(snapshot).lines[0]
 
 
 def text(snapshot: Snapshot, *, width: int = 200, height: int | None = None) -> str:
@@ -131,9 +137,9 @@ def test_an_agent_without_a_lease_is_unknown(client: Client) -> None:
 def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = Tasks(client)
-    tasks.submit({"title": "one"}, backlog="b", name="one")
-    claim = tasks.claim("b/one", owner="ann\x1b[1m")
+    claims = Tasks(client)
+    claims.submit({"title": "one"}, backlog="b", name="one")
+    claim = claims.claim("b/one", owner="ann\x1b[1m")
 
     row = only_row(client)
     assert (row.look, row.doing) == (VisualState.SPAWNING, "not started")
@@ -142,7 +148,7 @@ def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(
     with monkeypatch.context() as later:
         later.setattr(client.dispatch.views, "now_ms", lambda: later_ms)
         assert only_row(client).look is VisualState.SPAWNING, "it may take its time"
-    tasks.report(claim.key, claim.token, "started")
+    claims.report(claim.key, claim.token, "started")
     assert (only_row(client).look, only_row(client).doing) == (VisualState.RUNNING, "running")
     client.dispatch.leases.renew({claim.key: (claim.token, 1, 0)})
     assert only_row(client).look is VisualState.STALLED
@@ -182,7 +188,7 @@ def test_an_idle_agent_and_the_task_that_it_delivered_are_two_rows(client: Clien
     claim.task_fires("completed", {"summary": "done"})
     claim.agent_fires("task_finished")
 
-    looks = [(row.look, row.agent) for row in SnapshotReader(client).read().lines]
+    looks = [(row.look, row.agent) for row in tasks(SnapshotReader(client).read()).lines]
 
     assert looks == [("running", "one~1"), ("idle", "one~1")]
 
@@ -199,7 +205,7 @@ def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
     assert (row.look, row.state) == (VisualState.DEAD, "failed")
     assert row.said == "exit code 3"
     monkeypatch.setattr("interlock.systems.tasks.overview.DEAD_SHOWN_MS", 0)
-    assert SnapshotReader(client).read().lines == ()
+    assert tasks(SnapshotReader(client).read()).lines == ()
 
 
 def test_an_agent_that_ended_well_is_not_counted_as_dead_and_its_task_asks_a_person(
@@ -213,7 +219,7 @@ def test_an_agent_that_ended_well_is_not_counted_as_dead_and_its_task_asks_a_per
 
     snapshot = SnapshotReader(client).read()
 
-    rows = {row.task: row for row in snapshot.lines}
+    rows = {row.task: row for row in tasks(snapshot).lines}
     assert (rows["b/good"].state, rows["b/good"].doing) == ("pending_approval", "asks you")
     assert [rows[name].succeeded for name in ("b/good", "b/bad")] == [True, False]
     assert "agents   ○ 1 dead  ○ 1 ended well" in text(snapshot)
@@ -224,10 +230,10 @@ def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: 
 
     snapshot = SnapshotReader(client).read()
 
-    assert snapshot.looks == {str(look): 1 for look in VisualState}
-    assert [row.look for row in snapshot.lines][:3] == ["stalled", "unknown", "merging"]
-    assert snapshot.lines[-1].look == "dead"
-    assert {state: n for state, n in snapshot.tasks.items() if n} == {
+    assert tasks(snapshot).looks == {str(look): 1 for look in VisualState}
+    assert [row.look for row in tasks(snapshot).lines][:3] == ["stalled", "unknown", "merging"]
+    assert tasks(snapshot).lines[-1].look == "dead"
+    assert {state: n for state, n in tasks(snapshot).tasks.items() if n} == {
         "open": 2,
         "claimed": 1,
         "in_progress": 4,
@@ -239,15 +245,16 @@ def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: 
         "b/crashed",
         "failed",
     )
-    assert [(record.id, record.why) for record in snapshot.starved] == [
+    assert [(record.id, record.why) for record in tasks(snapshot).starved] == [
         ("b/never", "it depends on gone, which does not exist")
     ]
-    assert not snapshot.starved_partial, "all open tasks were looked at"
-    assert snapshot.oldest is not None
-    assert snapshot.oldest.id == "b/first"
+    assert not tasks(snapshot).starved_partial, "all open tasks were looked at"
+    oldest = tasks(snapshot).oldest
+    assert oldest is not None
+    assert oldest.id == "b/first"
     assert snapshot.queues["assignment"] > 0, "no worker serves this queue"
     assert str(verdict(snapshot)) == "1 stalled"
-    assert snapshot.more == 0
+    assert tasks(snapshot).more == 0
 
 
 def test_failed_tasks_that_are_tried_again_are_shown_with_the_time_of_their_next_try(
@@ -260,8 +267,8 @@ def test_failed_tasks_that_are_tried_again_are_shown_with_the_time_of_their_next
 
     snapshot = SnapshotReader(client).read()
 
-    assert [task.id for task in snapshot.next_tries] == ["b/soon", "b/later"]
-    assert snapshot.next_tries[0].in_s == pytest.approx(100, abs=60)
+    assert [task.id for task in tasks(snapshot).next_tries] == ["b/soon", "b/later"]
+    assert tasks(snapshot).next_tries[0].in_s == pytest.approx(100, abs=60)
     assert "retries  b/soon in " in text(snapshot)
     assert "(0 of 3 used)" in text(snapshot)
     submitted(client, "other/one")
@@ -277,9 +284,9 @@ def test_a_damaged_record_hides_no_other(client: Client) -> None:
 
     snapshot = SnapshotReader(client).read()
 
-    assert {row.task for row in snapshot.lines} >= {"b/good", "b/agent", "b/turn"}
-    assert snapshot.tasks["in_progress"] == len(claims), "it is counted, and cannot be read"
-    assert snapshot.starved_partial
+    assert {row.task for row in tasks(snapshot).lines} >= {"b/good", "b/agent", "b/turn"}
+    assert tasks(snapshot).tasks["in_progress"] == len(claims), "it is counted, and cannot be read"
+    assert tasks(snapshot).starved_partial
 
 
 def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
@@ -288,12 +295,12 @@ def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
     everything, filtered = SnapshotReader(client).read(), SnapshotReader(client, backlog="b").read()
     other = SnapshotReader(client, backlog="other").read()
 
-    assert len(everything.lines) == len(filtered.lines) + 1
-    assert (filtered.tasks["in_progress"], everything.tasks["in_progress"]) == (4, 5)
-    assert [row.task for row in other.lines] == ["other/one"]
-    assert (other.asks, other.starved, other.oldest) == (0, (), None)
+    assert len(tasks(everything).lines) == len(tasks(filtered).lines) + 1
+    assert (tasks(filtered).tasks["in_progress"], tasks(everything).tasks["in_progress"]) == (4, 5)
+    assert [row.task for row in tasks(other).lines] == ["other/one"]
+    assert (other.asks, tasks(other).starved, tasks(other).oldest) == (0, (), None)
     assert "starved  no open task is starved" in text(other)
-    unsure = replace(other, starved_partial=True)
+    unsure = replace(other, parts={"tasks": replace(tasks(other), starved_partial=True)})
     assert "starved  none found  not all open tasks were looked at" in text(unsure)
     with pytest.raises(CallError, match="no backlog 'nothing'; there are: b, other"):
         SnapshotReader(client, backlog="nothing")
@@ -304,14 +311,14 @@ def test_claims_beyond_the_limit_of_rows_are_counted(
 ) -> None:
     rows_max = 20
     monkeypatch.setattr(overview, "ROWS_MAX", rows_max)
-    tasks = Tasks(client)
+    claims = Tasks(client)
     for number in range(rows_max + 5):
-        tasks.submit({"title": "x"}, backlog=f"b{number % 7}", name=f"n{number}")
-        tasks.claim(f"b{number % 7}/n{number}", owner="ann")
+        claims.submit({"title": "x"}, backlog=f"b{number % 7}", name=f"n{number}")
+        claims.claim(f"b{number % 7}/n{number}", owner="ann")
 
     snapshot = SnapshotReader(client).read()
 
-    assert (len(snapshot.lines), snapshot.more) == (rows_max, 5)
+    assert (len(tasks(snapshot).lines), tasks(snapshot).more) == (rows_max, 5)
     assert "at least 5 more claims are not shown" in text(snapshot)
     assert f"{rows_max - 9} more below" in text(snapshot, width=80, height=20)
 

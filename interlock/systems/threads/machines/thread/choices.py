@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from interlock import Level
-from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, WordsOf, fixed
+from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, WordsOf, action_line, fixed
 from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.thread.corrections import is_call
 from interlock.systems.threads.machines.thread.questions import (
     ACTION,
     CONTEXT,
     INTENT,
-    action_line,
     proposed,
 )
 

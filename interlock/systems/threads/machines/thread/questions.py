@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.system.tables import RecordData as Data
-from interlock.system.tables import as_sentence, failure_detail, shortened, value_text
+from interlock.system.tables import action_line, as_sentence, failure_detail, shortened
 from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.changes import host
 from interlock.systems.threads.machines.thread.corrections import is_call, why_turned_down
@@ -97,10 +97,3 @@ def try_cleanup_again(data: Data) -> str:
             " removes it. Start one there and try again, or accept that it stays?"
         )
     return f"{failed} Try again, or accept it?"
-
-
-def action_line(payload: Mapping[str, Any]) -> str:
-    """Return an action as one line."""
-    parameters = payload.get("parameters") or {}
-    shown = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(parameters.items()))
-    return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"

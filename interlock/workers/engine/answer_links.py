@@ -14,8 +14,8 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 from typing import Any
 
-from interlock import CallError
-from interlock.system.records import needs_answer
+from interlock.kernel.errors import CallError
+from interlock.workers.engine.answer_commands import needs_answer
 
 LIFETIME_S = 86_400
 PATH = "/answers"

@@ -9,12 +9,11 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from interlock.kernel.amounts import dollars
-from interlock.kernel.shortened import shortened
+from interlock.system.tables import dollars, shortened
+from interlock.system.text import age
+from interlock.system.top import in_ms, text_of_state
 from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
-from interlock.workers.terminal.page_parts import text_of_state
-from interlock.workers.text import age
 
 SILENCE_S_MIN = 60  # a shorter silence of an agent is not worth a remark
 WIDE_COLUMNS = 120
@@ -158,8 +157,3 @@ def style_of(look: VisualState) -> str:
     """Return the colour of an agent's look, as terminals call it."""
     colour = APPEARANCES[look].colour
     return TERMINAL_COLOURS.get(colour, colour)
-
-
-def in_ms(seconds: float) -> int:
-    """Return seconds as whole milliseconds."""
-    return int(seconds * 1_000)
