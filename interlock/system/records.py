@@ -31,7 +31,6 @@ from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscribe
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
-from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.answer_links import LIFETIME_S, AnswerLinks
 from interlock.workers.engine.card import (
     Card,
@@ -137,7 +136,6 @@ __all__ = [
     "kinds_of",
     "limit_ms",
     "ms",
-    "needs_answer",
     "no_registry",
     "of_machine",
     "op_id_of_call",

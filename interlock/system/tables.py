@@ -30,7 +30,6 @@ from interlock.kernel.question import (
     failure_reason,
     inner,
     title_in,
-    value_text,
 )
 from interlock.kernel.reason import (
     ABORT_OF,
@@ -138,7 +137,6 @@ __all__ = [
     "split_key",
     "title_in",
     "unsuggested",
-    "value_text",
     "why_of",
     "word",
     "words",
