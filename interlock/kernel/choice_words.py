@@ -28,7 +28,7 @@ class SuggestedAnswer:
 
 
 Words = Mapping[str, ChoiceWords]  # by choice
-WordsOf = Callable[[Mapping[str, Any]], Words]  # given the data of a record
+WordsOf = Callable[[Any], Words]  # given the data of a record
 
 
 def fixed(words: Words) -> WordsOf:

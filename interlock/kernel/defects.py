@@ -70,7 +70,7 @@ def no_functions(machine: Any) -> Iterator[str]:
     for name, part in parts:
         for field in fields(part):
             value = getattr(part, field.name)
-            # Annotations are texts here: `Callable[[Data], int] | None`, but no mapping of them.
+            # Annotations are texts here: `Callable[[Any], int] | None`, but no mapping of them.
             is_one = value is None or callable(value)
             if str(field.type).startswith("Callable[") and not is_one:
                 cure = f"write a function, as `lambda data: {value!r}`"

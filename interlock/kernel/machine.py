@@ -85,10 +85,10 @@ class Machine:
     payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     schema: int = 1
 
-    title: Callable[[Data], str] = title_in  # its first line names a record in lists and cards
-    tags: Callable[[Data], Iterable[str]] = tags_in  # those that are no tags are left out
+    title: Callable[[Any], str] = title_in  # its first line names a record in lists and cards
+    tags: Callable[[Any], Iterable[str]] = tags_in  # those that are no tags are left out
     initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
-    initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
+    initial_state: Callable[[Any], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
     cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
     ignores: Mapping[str, str] = field(default_factory=dict)  # trigger: why it is only noted

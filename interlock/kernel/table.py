@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from typing import Any, TypedDict, Unpack
+from typing import Any, Generic, TypedDict, Unpack
 
 from pydantic import BaseModel
 
@@ -15,21 +15,24 @@ from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason, moved, sentence
+from interlock.kernel.record import D
 from interlock.kernel.timer import Timer, TimerDue
 
+# Functions of a table are given Any, so that each may name the TypedDict of its machine's data.
 Data = Mapping[str, Any]
 FieldValues = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Generic[D]):
     """What the guards, updates and explanations of rows are given to read.
 
     These are the record's data, the payload of the trigger, and by id the facts of other records.
     `found` keeps what one of them has worked out for the others, so that it is decided once.
+    `Ask[JobData]` has data of that type.
     """
 
-    data: Data
+    data: D
     payload: Data
     facts: Data
     found: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -80,7 +83,7 @@ class Owed:
 class HeldSlot:
     """One of a limited number of slots, which a record may have in a stage."""
 
-    is_held: Callable[[Data], bool]
+    is_held: Callable[[Any], bool]
     release: Effect  # owed on leaving the stage for one in which the record has no slot
 
 
@@ -91,7 +94,7 @@ class AwaitedEnd:
     The trigger is fired with a `RecordEnd`.
     """
 
-    record_id: Callable[[Data], str]  # of the record whose end is awaited; '' while there is none
+    record_id: Callable[[Any], str]  # of the record whose end is awaited; '' while there is none
     trigger: StrEnum
 
 
@@ -102,11 +105,11 @@ class Stage:
     state: StrEnum
     timers: tuple[Timer, ...] = ()
     external: str = ""  # how a record comes into a state that no row enters
-    queue: Callable[[Data], str] | None = None  # where it waits to be claimed, by priority and age
-    holds: Callable[[Data], tuple[str, ...]] | None = None  # names no other of its family may hold
-    counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
+    queue: Callable[[Any], str] | None = None  # where it waits to be claimed, by priority and age
+    holds: Callable[[Any], tuple[str, ...]] | None = None  # names no other of its family may hold
+    counts_as_ended: Callable[[Any], bool] | None = None  # for the countdown of its parent
     slot: HeldSlot | None = None
-    outlook: Callable[[Data], str] = nothing  # tells people what follows by itself, or ''
+    outlook: Callable[[Any], str] = nothing  # tells people what follows by itself, or ''
     shown: str = ""  # what people call it; '' is its name, with blanks
     meaning: Meaning | None = None  # where the rest of the table does not tell it
 
@@ -168,23 +171,23 @@ def never(data: Data) -> bool:
 class Waiting(Stage):
     """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it."""
 
-    asks: Callable[[Data], bool] = always  # whether it asks a person; without affordances never
+    asks: Callable[[Any], bool] = always  # whether it asks a person; without affordances never
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
     offers: Effect | None = None  # owed on entry: it tries to move the record on
-    offered: Callable[[Data], bool] = always  # whether `offers` is owed
+    offered: Callable[[Any], bool] = always  # whether `offers` is owed
     card: str = ""  # the kind of its card
-    question: Callable[[Data], str] = shall_begin  # what the card asks
-    inspect: Callable[[Data], str] = nothing  # the command that shows what the card is about, or ''
+    question: Callable[[Any], str] = shall_begin  # what the card asks
+    inspect: Callable[[Any], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
-    words: Callable[[Data], Words] = unsaid  # what its choices say to people
-    suggests: Callable[[Data], Iterable[SuggestedAnswer]] = unsuggested  # for one click
+    words: Callable[[Any], Words] = unsaid  # what its choices say to people
+    suggests: Callable[[Any], Iterable[SuggestedAnswer]] = unsuggested  # for one click
     # By trigger, what its answer is on this card: the model of the answer, where the card takes
     # less than the trigger's payload; whether it is offered, where it is not always; and the only
     # values that a field may have, where they depend on the record.
     answers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    offered_if: Mapping[str, Callable[[Data], bool]] = field(default_factory=dict)
-    values: Mapping[str, Callable[[Data], FieldValues]] = field(default_factory=dict)
+    offered_if: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    values: Mapping[str, Callable[[Any], FieldValues]] = field(default_factory=dict)
     countdown: str = ""  # the countdown whose end the record waits for
     awaited: AwaitedEnd | None = None  # the end of another record that the record waits for
 
@@ -219,13 +222,13 @@ class Active(Stage):
     effect: Effect | None = None  # None where every row into the stage carries one in
     outcomes: tuple[StrEnum, ...] = ()
     later: Effect | None = None  # instead of `effect` once `is_later` agrees
-    is_later: Callable[[Data], bool] = always
+    is_later: Callable[[Any], bool] = always
     crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
     exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
     over: StrEnum | None = None  # fired when a cap forbids what it needs; None: a card asks
     failures: tuple[StrEnum, ...] = ()  # outcomes that mean, like these two, that it has failed
-    once: Callable[[Data], bool] | None = None  # whether a lost effect cannot restart
-    slot_key: Callable[[Data], str] | None = None  # what the effect's `concurrency` is counted by
+    once: Callable[[Any], bool] | None = None  # whether a lost effect cannot restart
+    slot_key: Callable[[Any], str] | None = None  # what the effect's `concurrency` is counted by
 
     def effect_for(self, data: Data) -> Effect | None:
         """Return the effect that an entry with this data starts."""
@@ -290,7 +293,7 @@ class Transition:
     says: str = ""  # why it moved a record; if empty, what the machine says of its trigger
     # The payload with which the row is fired in the commit that enters its state, without the
     # effect that would fire it; None where the data do not decide that.
-    follows: Callable[[Data], Data | None] | None = None
+    follows: Callable[[Any], Data | None] | None = None
 
     @property
     def cell(self) -> str:
@@ -345,7 +348,7 @@ class RowFields(TypedDict, total=False):
     reason: TransitionReason
     reason_by_hand: TransitionReason
     says: str
-    follows: Callable[[Data], Data | None]
+    follows: Callable[[Any], Data | None]
 
 
 def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:

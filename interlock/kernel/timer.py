@@ -28,12 +28,12 @@ class Timer:
     """
 
     name: str
-    delay: Callable[[Mapping[str, Any]], int | None]
+    delay: Callable[[Any], int | None]
     trigger: StrEnum | None = None
     effect: Effect | None = None
     payload: Mapping[str, Any] = field(default_factory=dict)
     unbegun_payload: Mapping[str, Any] | None = None
-    unbegun_deltas: Callable[[Mapping[str, Any]], Mapping[str, int]] | None = None
+    unbegun_deltas: Callable[[Any], Mapping[str, int]] | None = None
     since: Since = "entry"
 
     def payload_when(self, *, begun: bool) -> Mapping[str, Any]:

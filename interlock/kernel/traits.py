@@ -45,7 +45,7 @@ class Placement:
     id_prefix: tuple[str, ...] = ()
     id_format: IdFormat | None = None
     needs_parent: bool = False  # whether the parent must exist, and not have ended
-    host: Callable[[Data], str] = nowhere  # the computer that local effects run on, or ''
+    host: Callable[[Any], str] = nowhere  # the computer that local effects run on, or ''
     # The fields of payloads that name a command to run there, as `phases.*.worker.command`: `*` is
     # each item of a list. Callers who may name no commands may not fill them.
     commands: tuple[str, ...] = ()
@@ -70,8 +70,8 @@ class Placement:
 class Bookkeeping:
     """The counters of a record, and the bounds of its family."""
 
-    bounds: Callable[[Data], Bounds] | None = None  # what a root and all below it may use
-    counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first
+    bounds: Callable[[Any], Bounds] | None = None  # what a root and all below it may use
+    counters: Callable[[Any], Mapping[str, int]] | None = None  # of a record's data; 0 at first
     in_family_log: bool = False  # whether the commits of the family are listed in their order
 
 
@@ -94,7 +94,7 @@ class Children:
     countdown: str
     # A child's payload, and what it may use: by the parent's data, by the child's entry in the
     # parent's list, and by the ids of all children in the list, in their order.
-    payload: Callable[[Data, Any, Sequence[str]], tuple[Data, Bounds]]
+    payload: Callable[[Any, Any, Sequence[str]], tuple[Data, Bounds]]
     advance_trigger: str  # fired when the last of them has ended
     lost_trigger: str = ""  # fired when one of them has ended without success, before that
     machine: str = ""  # of the children; '' is that of their parent
