@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from enum import auto
+from enum import StrEnum, auto
 
-from interlock.kernel.policy_axis import Ranked
+
+class Ranked(StrEnum):
+    """Words in the order of the enum, not of the alphabet."""
+
+    @property
+    def rank(self) -> int:
+        """Return the place of the word in its enum, from 0."""
+        return list(type(self)).index(self)
+
+    def __lt__(self, other: str) -> bool:
+        return self.rank < type(self)(other).rank
+
+    def __le__(self, other: str) -> bool:
+        return self.rank <= type(self)(other).rank
+
+    def __gt__(self, other: str) -> bool:
+        return self.rank > type(self)(other).rank
+
+    def __ge__(self, other: str) -> bool:
+        return self.rank >= type(self)(other).rank
 
 
 class Level(Ranked):

@@ -22,7 +22,6 @@ from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
-from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
 from interlock.kernel.question import (
     action_line,
     as_sentence,
@@ -56,7 +55,7 @@ from interlock.kernel.record import (
     root_of,
     split_key,
 )
-from interlock.kernel.scales import Tier
+from interlock.kernel.scales import Ranked, Tier
 from interlock.kernel.shortened import columns_of, shortened
 from interlock.kernel.shown_stage import as_words
 from interlock.kernel.table import CREATED, UNBOUND, Bounds, FieldValues, HeldSlot, Stage, carry
@@ -93,7 +92,6 @@ __all__ = [
     "Kind",
     "Meaning",
     "Placement",
-    "PolicyError",
     "Prerequisites",
     "Ranked",
     "Record",
@@ -114,7 +112,6 @@ __all__ = [
     "ancestors",
     "as_sentence",
     "as_words",
-    "budget",
     "carry",
     "columns_of",
     "countdowns_begun",
@@ -123,8 +120,6 @@ __all__ = [
     "failure_detail",
     "failure_reason",
     "fixed",
-    "flag",
-    "fraction",
     "inner",
     "parent_of",
     "parsed",
@@ -138,7 +133,5 @@ __all__ = [
     "title_in",
     "unsuggested",
     "why_of",
-    "word",
-    "words",
     "words_of",
 ]

@@ -20,7 +20,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Choice, Question, Target
-from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for, wants_combined
+from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for
 from interlock.systems.threads.machines.thread.guards import policy_of
 
 TIERS = {
@@ -152,7 +152,7 @@ def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Q
     context = (proposals.get("context") or {}).get("payload")
     previous = (proposals.get("action") or {}).get("payload")
     return Question(
-        target=Target.COMBINED if fresh and wants_combined(policy) else target,
+        target=Target.COMBINED if fresh and policy.combined_inference else target,
         inciting=data["inciting"],
         items=tuple(data.get("items", ())),
         feedback=tuple(data.get("feedback", ())),

@@ -13,7 +13,15 @@ from functools import reduce
 from math import isfinite
 
 from interlock import Level
-from interlock.system.tables import PolicyError, Tier, budget, flag, fraction, word, words
+from interlock.system.tables import Tier
+from interlock.systems.threads.machines.policy_axis import (
+    PolicyError,
+    budget,
+    flag,
+    fraction,
+    word,
+    words,
+)
 
 
 class Gate(StrEnum):
@@ -298,11 +306,6 @@ def tier_for(policy: AutonomyPolicy, default: Tier) -> Tier:
     tier, the other only asks for a better one.
     """
     return min(max(default, policy.inference_floor_tier), policy.inference_ceiling_tier)
-
-
-def wants_combined(policy: AutonomyPolicy) -> bool:
-    """Whether intent, context and action are asked for in one call."""
-    return policy.combined_inference
 
 
 def _check_state(policy: AutonomyPolicy, wait_state: str) -> Check:

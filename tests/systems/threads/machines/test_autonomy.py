@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.kernel.moving import data_now
-from interlock.kernel.policy_axis import PolicyError
 from interlock.kernel.scales import Level, Tier
 from interlock.systems.threads.machines.autonomy import (
     AXES,
@@ -33,8 +32,8 @@ from interlock.systems.threads.machines.autonomy import (
     meet,
     parse,
     tier_for,
-    wants_combined,
 )
+from interlock.systems.threads.machines.policy_axis import PolicyError
 from interlock.systems.threads.machines.thread.table import THREAD
 
 MILD = Risk(irreversibility=Level.LOW, regret_potential=Level.LOW, risk_amplifier=False)
@@ -128,7 +127,7 @@ def test_an_axis_alone_turns_an_advance_into_a_card(alone: Alone) -> None:
 UNJUDGED: dict[str, Callable[[AutonomyPolicy], object]] = {
     "inference_floor_tier": lambda policy: tier_for(policy, Tier.LOCAL_FAST),
     "inference_ceiling_tier": lambda policy: tier_for(policy, Tier.FRONTIER_BEST),
-    "combined_inference": wants_combined,
+    "combined_inference": lambda policy: policy.combined_inference,
 }
 
 

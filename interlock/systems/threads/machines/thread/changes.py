@@ -8,9 +8,10 @@ from typing import Any
 
 from interlock import Ask, validated
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import UNBOUND, Bounds, PolicyError, failure_detail
+from interlock.system.tables import UNBOUND, Bounds, failure_detail
 from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
+from interlock.systems.threads.machines.policy_axis import PolicyError
 from interlock.systems.threads.machines.thread import corrections, guards, limits
 from interlock.systems.threads.machines.thread.guards import TARGETS, checked_proposal, risk_of
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST, NewThread

@@ -1,4 +1,4 @@
-"""Reads one axis of a policy from JSON, and orders the values that an axis may have."""
+"""Reads one axis of a policy from JSON."""
 
 from __future__ import annotations
 
@@ -8,30 +8,9 @@ from enum import StrEnum
 from reprlib import repr as short
 from typing import TypeVar
 
-from interlock.kernel.amounts import MICRO
+from interlock.system.tables import MICRO
 
 BUDGET_MICRO_MAX = 10**15
-
-
-class Ranked(StrEnum):
-    """Words in the order of the enum, not of the alphabet."""
-
-    @property
-    def rank(self) -> int:
-        """Return the place of the word in its enum, from 0."""
-        return list(type(self)).index(self)
-
-    def __lt__(self, other: str) -> bool:
-        return self.rank < type(self)(other).rank
-
-    def __le__(self, other: str) -> bool:
-        return self.rank <= type(self)(other).rank
-
-    def __gt__(self, other: str) -> bool:
-        return self.rank > type(self)(other).rank
-
-    def __ge__(self, other: str) -> bool:
-        return self.rank >= type(self)(other).rank
 
 
 class PolicyError(ValueError):
