@@ -43,6 +43,7 @@ from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.launch import (
     LaunchSpec,
     SupervisorError,
+    hand_over,
     label_of,
     launch,
     process_label,
@@ -142,6 +143,7 @@ __all__ = [
     "environment_of_work",
     "extend",
     "folder_sandbox",
+    "hand_over",
     "has_ended",
     "inherited",
     "kill_leftovers",

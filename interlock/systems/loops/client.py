@@ -149,7 +149,7 @@ class Loops:
 
         Raises NoOutputError.
         """
-        return read_logs(self.dispatch, session_output(self.client.show(self.latest_life(name))))
+        return read_logs(self.client, session_output(self.client.show(self.latest_life(name))))
 
     def tail(self, name: str) -> Iterator[str]:
         """Yield what an agent's sessions print from now on, until it has stopped or asks a person.

@@ -170,7 +170,7 @@ def session(value: Row) -> NamedCells:
 
 def _output(loops: Loops, record: Record, notes: Sequence[Note]) -> Section:
     """Return the end of the last session's output, and its last reports."""
-    output = agent_output(loops.dispatch, record.id, session_output(record))
+    output = agent_output(loops.client, record.id, session_output(record))
     parts: list[Part] = [output]
     rows = [
         (Since(note.at_ms), str(note.detail["message"]))

@@ -47,7 +47,7 @@ from interlock.system.agents import (
     open_repository,
     supervise,
 )
-from interlock.system.records import PREFIX, Dispatch, NoteDraft
+from interlock.system.records import PREFIX, NoteDraft, Records
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.machines.effects import SESSION
 from interlock.systems.loops.mailbox import Mailbox
@@ -76,16 +76,16 @@ exec bash -c "$1"
 class SessionSupervisor(Supervisor):
     """Supervises one attempt to run a session."""
 
-    def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(spec, dispatch, "loop", SESSION)
+    def __init__(self, spec: SessionLaunchSpec, records: Records) -> None:
+        super().__init__(spec, records, "loop", SESSION)
         self.spec = spec
         self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.work = self.adopt("loop", SESSION, spec.key, spec.token)
         self.name = name_of(self.work.record.id)
-        paths = AgentPaths(self.work.record.id, dispatch.settings)
+        paths = AgentPaths(self.work.record.id, records.settings)
         self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
-        self.mailbox = Mailbox(dispatch)
+        self.mailbox = Mailbox(self.dispatch)
         self.prompt = ""
         self.ready = self.started = False
         self.failed: AgentFailed | None = None

@@ -17,7 +17,7 @@ from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
 from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
 from interlock.system.errors import ClosedParentError, FencedError, HeldError
-from interlock.system.records import Dispatch, polls, traced
+from interlock.system.records import Records, polls, traced
 from interlock.system.tables import Record, root_of
 from interlock.systems.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
 from interlock.systems.runs.codon.execution import CodonExecution
@@ -45,11 +45,11 @@ codon_types()
 class RunSupervisor(Supervisor):
     """Supervises one run, which may have executed codons under an earlier supervisor."""
 
-    def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(spec, dispatch, "run", LAUNCH)
+    def __init__(self, spec: LaunchSpec, records: Records) -> None:
+        super().__init__(spec, records, "run", LAUNCH)
         self.work = self.adopt("run", LAUNCH, spec.key, spec.token)
         run = self.work.record
-        self.paths = RunPaths(run.id, dispatch.settings)
+        self.paths = RunPaths(run.id, records.settings)
         self.workspace = Path(str(run.data["folder"]))
 
     def run(self) -> None:

@@ -72,7 +72,7 @@ def _difference(client: Client, record: Record) -> Section:
 
 def _output(client: Client, record: Record) -> Section:
     """Return the end of what the agent of the last claim wrote."""
-    output = agent_output(client.dispatch, record.id, output_source(client, record))
+    output = agent_output(client, record.id, output_source(client, record))
     whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
     parts: list[Part] = [output, Sentence(whole, "soft")]
     return Section("The end of the agent's output", parts, place="wide")

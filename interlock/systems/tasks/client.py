@@ -337,7 +337,7 @@ class Tasks:
         was not merged. Raises NoOutputError.
         """
         record = self.client.show(task)
-        logs = read_logs(self.dispatch, output_source(self.client, record, number))
+        logs = read_logs(self.client, output_source(self.client, record, number))
         left = (f"{each.sentence}\n" for each in left_work(self.dispatch, record))
         return replace(logs, note="".join((logs.note, *left)))
 

@@ -369,7 +369,7 @@ def _output(client: Client, record: Record) -> Iterator[Section]:
     """Yield the end of an agent's output, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return
-    parts: list[Part] = [agent_output(client.dispatch, record.id, output_source(client, record))]
+    parts: list[Part] = [agent_output(client, record.id, output_source(client, record))]
     agent = agent_of(record, int(record.data["claimed"]))
     log = client.dispatch.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]

@@ -35,7 +35,7 @@ from interlock.system.agents import (
     supervise,
 )
 from interlock.system.files import as_line
-from interlock.system.records import PREFIX, Dispatch, NoteDraft
+from interlock.system.records import PREFIX, NoteDraft, Records
 from interlock.system.tables import AbortReason, TransitionReason, abort_reason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
@@ -60,8 +60,8 @@ FAILURES_MAX = 3  # tasks of a session in a row
 class TaskSupervisor(Supervisor):
     """Supervises one agent and its current task. A session has no task while it is idle."""
 
-    def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(spec, dispatch, "agent", SUPERVISION)
+    def __init__(self, spec: TaskLaunchSpec, records: Records) -> None:
+        super().__init__(spec, records, "agent", SUPERVISION)
         self.spec = spec
         self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)

@@ -52,7 +52,7 @@ def output(request: Request, record_id: str, client: Reading) -> Response:
 
     def read() -> LivePart:
         source = output_source(client, client.show(record_id))
-        return agent_output(client.dispatch, record_id, source)
+        return agent_output(client, record_id, source)
 
     return _part(request, client, read)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -65,6 +65,10 @@ class Records:
         """The mail that records have and have not read."""
         return self.dispatch.inboxes
 
+    def now_ms(self) -> int:
+        """Return the time of the store, in ms since the epoch."""
+        return self.dispatch.views.now_ms()
+
     def machine(self, name: str) -> Machine:
         """Return a machine by its name. Raises UnknownMachineError."""
         return self.dispatch.lifecycle.machine(name)
@@ -72,6 +76,13 @@ class Records:
     def effect(self, machine: str, name: str) -> Effect:
         """Return an effect of a machine, with the lease that this deployment sets."""
         return self.dispatch.effect(machine, name)
+
+    def admit(self, new_ids: Collection[str], *, unnamed: int = 0) -> None:
+        """Check that there may be so many more records: see `RecordQuota.admit`.
+
+        A client calls it before it creates what its caller asks for. Raises QuotaError.
+        """
+        self.dispatch.quota.admit(new_ids, unnamed=unnamed)
 
     def create(
         self,
@@ -89,7 +100,7 @@ class Records:
         """Create a record; a repeat with the same payload changes nothing. See `Lifecycle.create`.
 
         It may be one more than the deployment's limit of records: what a client creates for its
-        caller is admitted by `Client.submit` before.
+        caller is admitted before, by `admit`.
         """
         return self.dispatch.lifecycle.create(
             machine,
@@ -149,6 +160,14 @@ class Records:
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)
         warrant = Warrant.token(*held) if held else NO_WARRANT
         self.dispatch.lifecycle.note(record, draft, op_id=op_id or uuid4().hex, warrant=warrant)
+
+    def post(self, record_id: str, mail: Data, *, op_id: str | None = None) -> str:
+        """Post mail to the inbox of a record, and return the id of the mail.
+
+        A repeat with the same op-id posts nothing, and returns the same id. Raises what
+        `Lifecycle.post` raises.
+        """
+        return self.dispatch.lifecycle.post(record_id, mail, op_id or uuid4().hex).detail
 
     def wake(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
         """Make an effect of a record due again, because what it waits for may have come."""

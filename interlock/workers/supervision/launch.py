@@ -17,13 +17,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import TypeAdapter
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.task_events import this_worker
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.files.private import write_private
 from interlock.workers.processes.module_server import start_server
 
@@ -149,6 +151,21 @@ class ForkServerLink:
 
 
 FORK_SERVER = ForkServerLink()
+
+
+def hand_over(work: EffectWork[Any], module: str, spec: LaunchSpec) -> None:
+    """Launch a supervisor that takes over the lease of an effect, and reports how that ends.
+
+    `module` is where the supervisor's `main` is. The handler returns None after that. Raises
+    SupervisorError if no supervisor has taken over: the handler still has the lease.
+    """
+    lease, lease_ms = work.lease, work.held.lease_ms
+    renew = partial(work.dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    try:
+        launch(module, spec.write(), renew, every_s=lease_ms / 3_000)
+    except OSError as refusal:
+        raise SupervisorError(str(refusal)) from refusal
+    work.handed_over.set()
 
 
 def launch(

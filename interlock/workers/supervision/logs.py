@@ -24,17 +24,17 @@ from interlock.workers.supervision.output_files import ERRORS, OUTPUT
 FindSource = Callable[[Client, Record, int | None], OutputSource | None]
 
 
-def read_logs(dispatch: Dispatch, source: OutputSource | None) -> Logs:
+def read_logs(client: Client, source: OutputSource | None) -> Logs:
     """Return all output of an agent, or its end if it is on another computer.
 
     Raises NoOutputError.
     """
-    settings = dispatch.settings
+    settings = client.settings
     folder = settings.home.absolute() / source.folder if source else None
     if source and folder and source.host == settings.host and (folder / OUTPUT).exists():
         output, errors = ((folder / name).read_bytes() for name in (OUTPUT, ERRORS))
         return Logs(output.decode("utf-8", "replace"), errors.decode("utf-8", "replace"))
-    return published_logs(lambda: look_after(dispatch, source, 0))
+    return published_logs(lambda: look_after(client.dispatch, source, 0))
 
 
 def tail_agent(

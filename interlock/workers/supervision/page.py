@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from interlock.git.diff import Diff
 from interlock.kernel.store.outputs import OutputSource
+from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
 from interlock.workers.supervision.agent_output import AgentOutput, look_at
@@ -25,9 +26,9 @@ from interlock.workers.text import moment
 LINES_MAX = 100  # of the output, and of the errors
 
 
-def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LivePart:
+def agent_output(client: Client, record_id: str, source: OutputSource | None) -> LivePart:
     """Look at the output of a record's agent, and return it as a part of a page."""
-    return shown_output(record_id, look_at(dispatch, {record_id: source})[record_id])
+    return shown_output(record_id, look_at(client.dispatch, {record_id: source})[record_id])
 
 
 def shown_output(record_id: str, found: AgentOutput) -> LivePart:

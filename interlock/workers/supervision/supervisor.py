@@ -24,6 +24,7 @@ from interlock.workers.engine.heartbeat import Heartbeat, HeldLease
 from interlock.workers.engine.log_lines import log_always_about, set_up_log
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
+from interlock.workers.engine.records import Records, component
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
@@ -59,12 +60,13 @@ class Supervisor(ABC):
     """A process that holds leases and outlives the worker that launched it.
 
     `machine` and `effect` name the effect whose lease is in the launch spec. The constructor of a
-    subclass takes its leases over with `adopt`.
+    subclass takes its leases over with `adopt`. It changes `records` in the name of the effect.
     """
 
-    def __init__(self, spec: LaunchSpec, dispatch: Dispatch, machine: str, effect: Effect) -> None:
-        self.dispatch, self.resources = dispatch, Resources(dispatch.settings)
-        lease_s = dispatch.effect(machine, effect.name).lease_ms / 1_000
+    def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
+        self.records, self.dispatch = records.named(effect.name), records.dispatch
+        dispatch, self.resources = self.dispatch, Resources(records.settings)
+        lease_s = records.effect(machine, effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
         self.heartbeat = ShownHeartbeat(self.events, dispatch, lease_s)
         self._adopted: list[Lease] = []
@@ -101,14 +103,15 @@ class Supervisor(ABC):
         return EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
 
 
-def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
+def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Records], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
     settings = read_settings()
     set_up_log(settings.log_format)
     start_traces(settings, "supervisor")
     spec = spec_type.read(Path(sys.argv[1]))
     take_over_and_supervise(
-        Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end
+        Path(spec.work_folder),
+        lambda: supervisor(spec, component(open_dispatch(), "supervisor")).run_to_end,
     )
 
 

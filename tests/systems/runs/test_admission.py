@@ -17,6 +17,7 @@ from interlock.systems.runs.admission import InvalidStateError
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.effects.events import apply_event
 from interlock.systems.runs.supervisor import RunSupervisor
+from interlock.workers.engine.records import component
 from interlock.workers.supervision.launch import LaunchSpec
 from tests.kernel.store.machines_runs import fail, settle
 from tests.systems.runs.workspaces import PLAN, StoredWorkspace
@@ -138,7 +139,7 @@ def supervise(workspace: StoredWorkspace, **fields: Any) -> Record:
     (entry,) = workspace.world.record(run).entries
     lease = workspace.world.claim_key(entry.key(run))
     spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(workspace.home))
-    RunSupervisor(spec, workspace.dispatch).run()
+    RunSupervisor(spec, component(workspace.dispatch, "launch")).run()
     return workspace.world.record(run)
 
 

@@ -37,7 +37,7 @@ def supervised(client: Client, claim: Claimed, folder: Path, **fields: Any) -> T
         session=False,
         claim=prepared,
     )
-    supervisor = TaskSupervisor(replace(spec, **fields), client.dispatch)
+    supervisor = TaskSupervisor(replace(spec, **fields), client.records)
     supervisor.alive = True
     assert supervisor.task is not None
     supervisor.task.report_started()

@@ -409,7 +409,7 @@ def test_a_task_that_a_session_claimed_and_was_not_given_is_not_failed_with_it(
         session=True,
         claim=prepared(first),
     )
-    supervisor = TaskSupervisor(spec, client.dispatch)
+    supervisor = TaskSupervisor(spec, client.records)
     supervisor.alive, supervisor.task = True, None
     supervisor.claiming = Future()
     agent = client.show(first.names.agent)
