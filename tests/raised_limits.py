@@ -16,7 +16,7 @@ from interlock.systems.runs.sentinels import call
 from interlock.systems.tasks import card_evidence
 from interlock.systems.tasks import supervisor as task_supervisor
 from interlock.systems.tasks.verification import check
-from interlock.workers.gateways import webhook
+from interlock.systems.webhooks import post
 from interlock.workers.processes import process_group
 from interlock.workers.processes.agent import watchdog_client
 from interlock.workers.supervision import (
@@ -40,7 +40,7 @@ EVERYWHERE: tuple[RaisedLimit, ...] = (
     (watchdog_client, "START_S_MAX", SECONDS),
     (watchdog_client, "SILENCE_S_MAX", SECONDS),
     # How long an endpoint may take to answer.
-    (webhook, "TIMEOUT_S", SECONDS),
+    (post, "TIMEOUT_S", SECONDS),
     # How long an agent that prints and reports nothing runs before it counts as working. One that
     # is to fail at its start has to fail sooner; one that a test waits for has to print or report.
     (task_supervisor, "ALIVE_AFTER_S", SECONDS),

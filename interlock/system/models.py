@@ -37,7 +37,6 @@ from interlock.workers.gateways.llm.outcome import (
     UnknownPriceError,
 )
 from interlock.workers.gateways.sources import CleanedUp, open_sources
-from interlock.workers.gateways.webhook import WebhookAnswer, WebhookError, post, signed_headers
 
 __all__ = [
     "MODEL_VARIABLE",
@@ -63,8 +62,6 @@ __all__ = [
     "TokenUsage",
     "Unanswered",
     "UnknownPriceError",
-    "WebhookAnswer",
-    "WebhookError",
     "blocks",
     "call_capability",
     "exchange_of",
@@ -75,7 +72,5 @@ __all__ = [
     "open_exchange",
     "open_registry",
     "open_sources",
-    "post",
     "problems_of",
-    "signed_headers",
 ]

@@ -23,31 +23,25 @@ from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.listings import Filter, ListedRecord
-from interlock.kernel.store.news import News
 from interlock.kernel.store.outputs import OutputSource
-from interlock.kernel.store.overdue import OverdueWaits
 from interlock.kernel.store.repairs import NOTHING_YET, Repairs
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
-from interlock.workers.engine.answer_links import LIFETIME_S, AnswerLinks
+from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import (
-    Card,
     asks_person,
     card_of,
-    cards_of_effects,
-    kinds_of,
     no_registry,
-    proposals_of,
     question_of,
 )
-from interlock.workers.engine.cloud_event import cloud_event, iso_time
+from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.escalation import escalation_of, limit_ms, row_for
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.engine.record_filter import record_filter
@@ -70,15 +64,12 @@ from interlock.workers.up_file import settings_here
 __all__ = [
     "CLAIM_VARIABLES",
     "HOLDER",
-    "LIFETIME_S",
     "MISSING",
     "NOTHING_YET",
     "PLACEHOLDER",
     "PREFIX",
     "UNREADABLE",
-    "AnswerLinks",
     "Call",
-    "Card",
     "Commit",
     "Dispatch",
     "EarlyError",
@@ -96,13 +87,13 @@ __all__ = [
     "LoggedRecord",
     "Mail",
     "Name",
-    "News",
+    "NewsFeed",
+    "NewsItem",
     "NotYetError",
     "NoteDraft",
     "ObstacleError",
     "OpenCards",
     "OutputSource",
-    "OverdueWaits",
     "PlainRequest",
     "RecordInState",
     "RecordWords",
@@ -119,34 +110,28 @@ __all__ = [
     "Views",
     "Warrant",
     "act_on_each",
+    "answer_links",
     "as_variable",
     "asks_person",
     "brief_traces",
     "card_of",
-    "cards_of_effects",
     "check_submission",
     "cloud_event",
     "codec",
     "digest",
     "encode",
-    "escalation_of",
     "facts_read",
     "fold",
-    "iso_time",
-    "kinds_of",
-    "limit_ms",
     "ms",
     "no_registry",
     "of_machine",
     "op_id_of_call",
     "polls",
     "position",
-    "proposals_of",
     "question_of",
     "read_initial_lease",
     "recomputed",
     "record_filter",
-    "row_for",
     "settings_here",
     "span_of_environment",
     "traced",

@@ -200,7 +200,7 @@ def test_a_record_whose_tags_cannot_be_read_hides_no_other(interlock: Client) ->
     thread = replace(THREAD, tags=lambda data: data["tags"] or data["nothing"])
     open_cards = replace(interlock.open_cards, machines={"thread": thread})
 
-    assert [record.id for record in open_cards.records(9, tag="eu")[0]] == ["good"]
+    assert [record.id for record in open_cards.waiting(9, tag="eu")[0]] == ["good"]
 
 
 @BOTH

@@ -35,7 +35,7 @@ def view(client: Client, query: Query) -> list[Section]:
     """Return who is asked about which thread, and because of what."""
     del query
     views = client.dispatch.views
-    found, cursor = OpenCards(client.dispatch, {THREAD.name: THREAD}).records(ASKED_MAX)
+    found, cursor = OpenCards(client.records, {THREAD.name: THREAD}).waiting(ASKED_MAX)
     records = list(found)
     events = views.events((one.id, one.entered) for one in records)
     because = {str(event.record_id): _because(event) for event in events}

@@ -9,7 +9,9 @@ from typing import Any
 from interlock import Client, KernelError
 from interlock.system.tables import Record
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
+from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData
 
+Delivery = Record[DeliveryData]
 LISTED_MAX = 1_000
 
 
@@ -43,11 +45,11 @@ class Webhooks:
         """Send the deliveries of an endpoint again that failed for good, the oldest first."""
         return self.replay([record.id for record in reversed(self._dead(endpoint))], reason=reason)
 
-    def _dead(self, endpoint: str) -> list[Record]:
-        views, machine = self.client.dispatch.views, self.client.machines["delivery"]
-        ids = views.ids(machine, states=[State.DEAD], newest=True)
-        found: list[Record] = []
-        for record in views.each_record(ids):
+    def _dead(self, endpoint: str) -> list[Delivery]:
+        records = self.client.records
+        ids = records.views.ids(records.machine("delivery"), states=[State.DEAD], newest=True)
+        found: list[Delivery] = []
+        for record in records.views.each_record(ids):
             if len(found) == LISTED_MAX:
                 break
             if endpoint in ("", record.data["endpoint"]):
@@ -62,8 +64,15 @@ class Webhooks:
         return SentAgain(delivery, replayed=True, reason="")
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(record: Delivery) -> dict[str, Any]:
     data = record.data
-    names = ("endpoint", "kind", "record", "machine", "at_ms", "failures")
-    why = data["failure"]["detail"]
-    return {"id": record.id, **{name: data[name] for name in names}, "why": why}
+    return {
+        "id": record.id,
+        "endpoint": data["endpoint"],
+        "kind": data["kind"],
+        "record": data["record"],
+        "machine": data["machine"],
+        "at_ms": data["at_ms"],
+        "failures": data["failures"],
+        "why": data["failure"]["detail"],
+    }

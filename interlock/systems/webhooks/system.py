@@ -11,10 +11,7 @@ SYSTEM = System(
     machines={"delivery": "interlock.systems.webhooks.machines.delivery.table:DELIVERY"},
     effects="interlock.systems.webhooks.effects",
     sweeps="interlock.systems.webhooks.sweeps",
-    resources=(
-        "interlock.systems.webhooks.endpoints:open_endpoints",
-        "interlock.workers.engine.escalation:check_escalations",
-    ),
+    resources=("interlock.systems.webhooks.endpoints:open_endpoints",),
     commands=(CommandRow("webhook", "interlock.systems.webhooks.cli:app", Panel.OPERATE, HELP),),
     counted=("delivery",),
     asked={"delivery": ("endpoint", "kind", "record")},

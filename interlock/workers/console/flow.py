@@ -20,6 +20,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.record_filter import effects_at_work
+from interlock.workers.engine.records import component
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.systems import health, starved
@@ -215,7 +216,8 @@ class FlowWatch:
         """Count the questions of those records that wait longest for a person, by their kinds."""
         machines, found = self.dispatch.machines, Counter[tuple[str, str]]()
         stopped: Counter[str] = Counter()
-        records, more = OpenCards(self.dispatch, machines).records(QUESTIONS_MAX)
+        open_cards = OpenCards(component(self.dispatch, "console"), machines)
+        records, more = open_cards.waiting(QUESTIONS_MAX)
         for record in records:
             for kind in kinds_of(machines[record.machine], record):
                 found[record.machine, kind] += 1

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
 from interlock.workers.console.card_summary import CardSummary, summary_of
-from interlock.workers.engine.card import Card
+from interlock.workers.engine.card import Card, no_registry
 from interlock.workers.engine.open_cards import WantedCards
 
 CARDS = 50
@@ -112,7 +112,7 @@ class Neighbours:
 def look_at_inbox(client: Client, cursor: str, wanted: WantedCards) -> InboxLook:
     """Return a page of open cards: those with a deadline soon, then by priority, then by age."""
     now_ms = client.dispatch.views.now_ms()
-    open_cards = replace(client.open_cards, describes=False)
+    open_cards = replace(client.open_cards, registry=no_registry)
     urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
     found = open_cards.page(CARDS, cursor, **wanted)
     known = {card.proposal for card in urgent}

@@ -16,6 +16,7 @@ from typing import Any
 
 from interlock.kernel.errors import CallError
 from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.records import Records
 
 LIFETIME_S = 86_400
 PATH = "/answers"
@@ -62,6 +63,24 @@ def link_of(token: str, key: bytes, now_s: float) -> AnswerLink:
 def op_id_of(token: str) -> str:
     """Return the op-id of an answer by a link, with which a second use changes nothing."""
     return f"link:{sha256(token.encode()).hexdigest()[:32]}"
+
+
+def answer_links(records: Records, person: str) -> AnswerLinks | None:
+    """Return what makes the links of one message, which answer as this person for a day.
+
+    None where INTERLOCK_PUBLIC_URL does not say how people reach this deployment.
+    """
+    settings = records.settings
+    if settings.public_url is None:
+        return None
+    # A second use is known as one for as long as the store keeps the outcomes of calls.
+    lifetime_s = min(LIFETIME_S, settings.op_window_s)
+    return AnswerLinks(
+        address=settings.public_url.rstrip("/"),
+        key=records.dispatch.link_key,
+        person=person,
+        expires_s=int(records.now_ms() / 1_000 + lifetime_s),
+    )
 
 
 @dataclass(frozen=True, slots=True)

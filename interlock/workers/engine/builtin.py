@@ -8,5 +8,8 @@ BUILTIN = System(
     name="engine",
     effects="interlock.workers.engine.effects",
     sweeps="interlock.workers.engine.sweeps",
-    resources=("interlock.workers.gateways.card_folder:open_card_folder",),
+    resources=(
+        "interlock.workers.gateways.card_folder:open_card_folder",
+        "interlock.workers.engine.escalation:check_escalations",
+    ),
 )

@@ -16,6 +16,7 @@ from interlock.workers.engine.card import Card, CardPage
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
+from interlock.workers.engine.records import Records
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
@@ -28,6 +29,11 @@ class CardCalls(ABC):
     machines: Mapping[str, Machine]
     actor: str
     run_refusal = ""  # why nobody may name a command to run by this client, or ''
+
+    @property
+    @abstractmethod
+    def records(self) -> Records:
+        """The records as this client's actor changes them."""
 
     @abstractmethod
     def show(self, record_id: str) -> Record:
@@ -53,7 +59,7 @@ class CardCalls(ABC):
     @property
     def open_cards(self) -> OpenCards:
         """The cards that wait for people."""
-        return OpenCards(self.dispatch, self.machines)
+        return OpenCards(self.records, self.machines)
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""

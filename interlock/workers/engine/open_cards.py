@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
@@ -25,14 +25,17 @@ from interlock.workers.engine.card import (
     cards_of_effects,
     deciders_of,
     kinds_of,
-    no_registry,
     proposals_of,
     tags_of,
 )
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import OTHERS, escalation_of
+from interlock.workers.engine.records import Records
 from interlock.workers.text import visible_line
+
+if TYPE_CHECKING:  # imported where a card may name a capability
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -64,22 +67,28 @@ class WantedCards(TypedDict, total=False):
 class OpenCards:
     """The open cards of some machines, and the claims of them.
 
-    `describes`: the answers' schemas have the parameters of capabilities, which takes longer.
+    The answers' schemas have the parameters of the capabilities that `registry` returns, by default
+    of those that clients of this connection share.
     """
 
-    dispatch: Dispatch
+    records: Records
     machines: Mapping[str, Machine]
-    describes: bool = True
+    registry: Callable[[], Registry | None] | None = None
+
+    @property
+    def dispatch(self) -> Dispatch:
+        """The connection to the store."""
+        return self.records.dispatch
 
     def page(self, limit: int, cursor: str, **wanted: Unpack[WantedCards]) -> CardPage:
         """Return the cards of a page of records. Raises CallError for a wrong cursor."""
-        records, following = self.records(limit, cursor, **wanted)
+        records, following = self.waiting(limit, cursor, **wanted)
         found = self.of(records)
         kind, escalated = wanted.get("kind", ""), self._escalated(wanted)
         shown = (card for card in found if kind in ("", card.kind) and escalated(card.escalation))
         return CardPage(tuple(shown), following)
 
-    def records(
+    def waiting(
         self, limit: int, cursor: str = "", **wanted: Unpack[WantedCards]
     ) -> tuple[list[Record], str]:
         """Return at most `limit` records that wait, the longest first, and the next page's cursor.
@@ -204,7 +213,7 @@ class OpenCards:
 
     def _cards(self, record: Record, failures: Mapping[str, str]) -> Iterator[Card]:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        registry = self.dispatch.registry_or_none if self.describes else no_registry
+        registry = self.registry or self.dispatch.registry_or_none
         if of_state := card_of(machine, record, registry):
             yield of_state
         yield from cards_of_effects(machine, record, failures)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
-from interlock.kernel.event import Cause
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
@@ -176,6 +178,14 @@ class Records:
     def was_made(self, record_id: str, op_id: str) -> bool:
         """Whether a call with this op-id has changed a record before."""
         return bool(self.dispatch.lifecycle.op_outcome(record_id, op_id))
+
+    @cached_property
+    def _exported(self) -> LifecycleEvents:
+        return LifecycleEvents(self.machines)
+
+    def published(self, event: Event, machine: str) -> LifecycleEvent:
+        """Return an event of a record of a machine in the form in which events are exported."""
+        return self._exported.published(event, machine)
 
     def _cause(self, reason: str) -> Cause:
         return Cause(self.actor, reason, self.codes)

@@ -15,16 +15,16 @@ import redis
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS, Record, partition_of
+from interlock.systems.webhooks import post
 from interlock.systems.webhooks.client import Webhooks
 from interlock.systems.webhooks.machines.delivery.limits import WAITS_S
+from interlock.systems.webhooks.post import signed_headers
 from interlock.systems.webhooks.sweeps.deliveries import SWEEP
 from interlock.workers.engine.answer_links import LIFETIME_S, link_of
 from interlock.workers.engine.sweeper import sweep_all
 from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.work import EffectWork, ObstacleError, Outcome
-from interlock.workers.gateways import webhook
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.gateways.webhook import signed_headers
 from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.engine.test_stranding import due
@@ -38,7 +38,7 @@ from tests.workers.engine.running import Running, perform, settings_for
 OTHER_SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 PUBLIC_URL = "https://interlock.example"
 DELIVERY = MACHINES["delivery"]
-POST = webhook._post_to
+POST = post._post_to
 ROW = "{{name: chat, url: '{url}', secrets: [{secrets}], allow_private: true{more}}}"
 
 
@@ -415,7 +415,7 @@ def test_a_failed_attempt_is_followed_by_another_under_the_same_id(
 
     with monkeypatch.context() as patch:
         if answer == HANG:
-            patch.setattr(webhook, "_post_to", partial(time_out, there.there))
+            patch.setattr(post, "_post_to", partial(time_out, there.there))
         failed = there.send()
     taken = there.next_try(failed)
 

@@ -9,16 +9,16 @@ from http import HTTPStatus
 from typing import Any
 
 from interlock import EffectWork, Outcome
-from interlock.system.models import WebhookAnswer, WebhookError, open_registry, post, signed_headers
-from interlock.system.records import LIFETIME_S, AnswerLinks
 from interlock.system.text import sentence
 from interlock.systems.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import Trigger
+from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData
 from interlock.systems.webhooks.message import MessageBody, NothingToTellError, body_of, data_of
 from interlock.systems.webhooks.places import open_places
+from interlock.systems.webhooks.post import WebhookAnswer, WebhookError, post, signed_headers
 
 
-async def webhook(work: EffectWork) -> Outcome:
+async def webhook(work: EffectWork[DeliveryData]) -> Outcome:
     """Post the message of a delivery, unless many to its endpoint are on their way already.
 
     A worker that is lost after the endpoint has taken it leaves the message to be sent again, under
@@ -33,7 +33,7 @@ async def webhook(work: EffectWork) -> Outcome:
         return await _send(work, endpoint)
 
 
-async def _send(work: EffectWork, endpoint: Endpoint) -> Outcome:
+async def _send(work: EffectWork[DeliveryData], endpoint: Endpoint) -> Outcome:
     try:
         body = await asyncio.to_thread(_body, work, endpoint)
     except NothingToTellError as why:
@@ -49,25 +49,9 @@ async def _send(work: EffectWork, endpoint: Endpoint) -> Outcome:
     return _outcome(answer)
 
 
-def _body(work: EffectWork, endpoint: Endpoint) -> MessageBody:
-    links = _links(work, endpoint)
-    data = data_of(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
-    return body_of(work.record, data, endpoint.format, work.dispatch.settings.namespace)
-
-
-def _links(work: EffectWork, endpoint: Endpoint) -> AnswerLinks | None:
-    """Return what makes the links of a message, if its endpoint is to have any."""
-    dispatch, settings = work.dispatch, work.dispatch.settings
-    if endpoint.answers_as is None or settings.public_url is None:
-        return None
-    # A second use is known as one for as long as the store keeps the outcomes of calls.
-    lifetime_s = min(LIFETIME_S, settings.op_window_s)
-    return AnswerLinks(
-        address=settings.public_url.rstrip("/"),
-        key=dispatch.link_key,
-        person=endpoint.answers_as,
-        expires_s=int(dispatch.views.now_ms() / 1_000 + lifetime_s),
-    )
+def _body(work: EffectWork[DeliveryData], endpoint: Endpoint) -> MessageBody:
+    data, namespace = data_of(work, endpoint.answers_as), work.records.settings.namespace
+    return body_of(work.record, data, endpoint.format, namespace)
 
 
 def _outcome(answer: WebhookAnswer) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -40,6 +40,31 @@ class NewDelivery(Shape):
         list[Annotated[str, Field(max_length=limits.PROPOSAL_LENGTH_MAX)]],
         Field(max_length=limits.PROPOSALS_MAX),
     ] = []
+
+
+class AttemptFailure(TypedDict):
+    """What a delivery keeps of its last failed attempt."""
+
+    detail: str
+    status: NotRequired[int]
+
+
+class DeliveryData(TypedDict):
+    """The data of a delivery: its message, how often sending it failed in a row, and why.
+
+    `wait_ms` is how long it waits for the next attempt, `dropped` why it is not sent any more.
+    """
+
+    endpoint: str
+    kind: str
+    record: str
+    machine: str
+    at_ms: int
+    proposals: list[str]
+    failures: int
+    failure: NotRequired[AttemptFailure]
+    wait_ms: NotRequired[int]
+    dropped: NotRequired[str]
 
 
 class DeliveryTaken(Shape):

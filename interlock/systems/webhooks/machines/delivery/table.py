@@ -22,7 +22,7 @@ from interlock.system.tables import CREATED, Meaning
 from interlock.system.tables import RecordData as Data
 from interlock.systems.webhooks.machines.delivery import limits
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
-from interlock.systems.webhooks.machines.delivery.payloads import NewDelivery
+from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData, NewDelivery
 from interlock.systems.webhooks.machines.effects import WEBHOOK
 
 
@@ -31,17 +31,17 @@ def initial_data(payload: Data) -> Data:
     return {**validated(NewDelivery, "the delivery", payload), "failures": 0}
 
 
-def title(data: Data) -> str:
+def title(data: DeliveryData) -> str:
     """Name a delivery in lists: the kind of its message, the record, the endpoint."""
     return f"{data['kind']} of {data['record']} to {data['endpoint']}"
 
 
-def is_last(ask: Ask) -> bool:
+def is_last(ask: Ask[DeliveryData]) -> bool:
     """Whether this failure is the last: the endpoint is gone, or no wait is left."""
     return bool(ask.payload["gone"]) or ask.data["failures"] >= len(limits.WAITS_S)
 
 
-def failed(ask: Ask) -> Data:
+def failed(ask: Ask[DeliveryData]) -> Data:
     """Count a failure, keep why, and set how long the delivery waits."""
     failures, payload = ask.data["failures"] + 1, ask.payload
     failure = {name: payload[name] for name in ("detail", "status") if name in payload}
@@ -54,12 +54,12 @@ def failed(ask: Ask) -> Data:
     return {**data, "wait_ms": max(wait_ms + spread_ms, asked_ms)}
 
 
-def replayed(ask: Ask) -> Data:
+def replayed(ask: Ask[DeliveryData]) -> Data:
     """Begin anew, with all attempts."""
     return {**ask.data, "failures": 0}
 
 
-def dropped(ask: Ask) -> Data:
+def dropped(ask: Ask[DeliveryData]) -> Data:
     """Keep why the message is not sent."""
     return {**ask.data, "dropped": ask.payload["reason"]}
 

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.gateways import webhook
-from interlock.workers.gateways.webhook import (
+from interlock.systems.webhooks import post as webhook
+from interlock.systems.webhooks.post import (
     WebhookAnswer,
     WebhookError,
     is_public,
