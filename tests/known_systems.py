@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES, MachineEntry
 from interlock.systems import NAMES
+from interlock.workers.config import Settings, settings_of
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.system import System
+
+
+def settings_with(**values: Any) -> Settings:
+    """Return the settings of a deployment that runs the systems of Interlock."""
+    return settings_of(NAMES)(**values)
 
 
 def know_only_ours(monkeypatch: pytest.MonkeyPatch, **added: System) -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "interlock"
 ENTRIES = {"alone", "__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "inherited", "layout"}
-MODULES |= {"redaction", "text", "up_file"}
+MODULES |= {"redaction", "setting_values", "text", "up_file"}
 FOLDERS = {
     "access",
     "api",

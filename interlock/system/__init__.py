@@ -12,6 +12,7 @@ they are about:
 - `commands`: what commands share
 - `agents`: an agent's process under a lease, its reports and its logs
 - `models`: questions to language models, and capabilities
+- `settings`: the settings of a system
 - `text`: amounts, ages and other values in words
 - `top`: what a system adds to `interlock top`
 - `tools`: the tools of agents that a system adds

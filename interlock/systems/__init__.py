@@ -3,3 +3,8 @@
 from __future__ import annotations
 
 NAMES = ("threads", "tasks", "jobs", "loops", "runs", "webhooks")
+
+
+def module_of(name: str) -> str:
+    """Return the module that has the SYSTEM of one of these systems."""
+    return f"{__name__}.{name}.system"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -16,13 +18,13 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     ValidationError,
-    ValidationInfo,
+    create_model,
     field_validator,
 )
 
 from interlock.kernel.payload import Word
-from interlock.kernel.scales import Tier
-from interlock.systems import NAMES
+from interlock.systems import NAMES, module_of
+from interlock.workers.setting_values import HIDDEN, Names, Seconds, names_in, pairs_of, rows_of
 
 PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
@@ -37,14 +39,15 @@ API_PORT = 8470
 # A home of this name, or in a folder of this name, is in somebody's project.
 PROJECT_HOME = ".interlock"
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
-SANDBOX_SETTINGS = ("sandbox_hidden", "sandbox_writable")
 # In these, agents keep how they were signed in, and tools keep what they downloaded.
 SANDBOX_WRITABLE = (
     *("~/.cache", "~/.claude", "~/.claude.json", "~/.codex", "~/.gemini", "~/.npm", "~/.nuget"),
     *("~/.cargo/git", "~/.cargo/registry", "~/.gradle", "~/.m2", "~/go/pkg"),
 )
 LogFormat = Literal["console", "json"]
-Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
+
+
+S = TypeVar("S", bound=BaseModel)
 
 
 class SetupError(Exception):
@@ -55,8 +58,17 @@ class SettingsError(SetupError, ValueError):
     """A setting is missing or wrong. The message names the variable, its value and what to do."""
 
 
+class SystemSettings(BaseModel):
+    """The base of the settings of one system. Field `x` is read from the variable INTERLOCK_X."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 class Settings(BaseModel):
-    """The settings of a deployment. Field `x` is read from the variable INTERLOCK_X."""
+    """The settings of a deployment. Field `x` is read from the variable INTERLOCK_X.
+
+    Those of the systems that it runs are in the same object: `of` returns them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,7 +91,7 @@ class Settings(BaseModel):
     log_format: LogFormat = "console"
     traces: Literal["off", "otlp"] = "off"
     metrics_address: str | None = None  # where a process serves its own metrics: HOST:PORT
-    intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
+    intake_accepts: Names = Field(default_factory=tuple)  # empty: every kind of message
 
     # Commands that can do without the store call this API, with this token.
     api_url: Annotated[str | None, Field(pattern=r"^https?://")] = None
@@ -94,7 +106,8 @@ class Settings(BaseModel):
     oidc_claim: str = "groups"  # what the provider says of a person that gives them roles
     # The claim that gives a person's name in the log; None: a checked address of mail, or `sub`.
     oidc_name_claim: Annotated[str, Field(min_length=1)] | None = None
-    oidc_roles: dict[str, str] = Field(default_factory=dict)  # the role of each such group
+    # The role of each such group.
+    oidc_roles: Annotated[dict[str, str], pairs_of("group=role")] = Field(default_factory=dict)
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True
@@ -108,114 +121,43 @@ class Settings(BaseModel):
     tombstone_s: Seconds = 365 * 86_400.0
     remind_s: Seconds = 86_400.0
     records_max: Annotated[int, Field(ge=1)] | None = None  # that have not ended; None: no limit
-    # How often a canary is submitted, in seconds; with 0 none is.
-    canary_s: Annotated[int, Field(ge=0, le=86_400)] = 60
-    archive: Path | None = None
+    archive: Annotated[Path | None, HIDDEN] = None
 
     model: str = "embedded:wordllama"
     model_base_url: str | None = None
     model_api_key: Annotated[str | None, Field(repr=False)] = None
-    tier_models: dict[Tier, str] = Field(default_factory=dict)
     # In dollars for a million tokens of input and of output.
-    model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(default_factory=dict)
+    model_prices: Annotated[
+        dict[str, tuple[NonNegativeFloat, NonNegativeFloat]], rows_of("model=INPUT/OUTPUT")
+    ] = Field(default_factory=dict)
     model_timeout_s: Seconds = 120.0
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
-    judge_model: str | None = None
-    judge_s: Seconds = 60.0
-    verify_s: Seconds = 120.0
     capabilities: str | None = None
     capabilities_root: Path = Path()  # their modules and relative files are there
-    systems: tuple[str, ...] = Field(
+    systems: Names = Field(
         default_factory=lambda: NAMES
     )  # those of Interlock, and modules that add machines
     # Variables that data of workflows may name as secrets; a * at the end stands for more.
-    secrets: tuple[str, ...] = Field(default_factory=tuple)
+    secrets: Names = Field(default_factory=tuple)
 
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
-    cards: Path | None = None
+    cards: Annotated[Path | None, HIDDEN] = None
     # For a kind of card: after how many seconds it is escalated, and to which person or role.
-    escalations: dict[str, tuple[Seconds, str]] = Field(default_factory=dict)
+    escalations: Annotated[dict[str, tuple[Seconds, str]], rows_of("kind=SECONDS/NAME")] = Field(
+        default_factory=dict
+    )
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
-    webhooks: Path | None = None  # the file with the endpoints that are notified of cards and ends
     home: Path = Path(PROJECT_HOME)
     worktrees: Path | None = None  # by default in the home, or in the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     # Variables that work inherits although they could lead it to another place.
-    pass_variables: tuple[str, ...] = Field(default_factory=tuple)
-    stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
-    # Seconds in which the subtasks of a task should end; None computes them from their sizes.
-    subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
+    pass_variables: Names = Field(default_factory=tuple)
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents at once on this computer
-    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
-    # For a level of trust: after how many changed files of a task a person is asked.
-    files_by_trust: dict[str, int] = Field(default_factory=dict)
-    queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     sandbox: Literal["auto", "required", "off"] = "auto"  # of agents and other commands for work
-    sandbox_writable: tuple[str, ...] = Field(default_factory=lambda: SANDBOX_WRITABLE)
-    sandbox_hidden: tuple[str, ...] = Field(default_factory=tuple)
+    sandbox_writable: Names = Field(default_factory=lambda: SANDBOX_WRITABLE)
+    sandbox_hidden: Names = Field(default_factory=tuple)
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
-    stall_s: Seconds = 300.0
-    spawn_s: Seconds = 60.0
-    roles: tuple[Word, ...] = Field(default_factory=tuple)  # empty: tasks may name any role
     host: Word = Field(default_factory=socket.gethostname, validate_default=True)
-
-    @field_validator("tier_models", "oidc_roles", mode="before")
-    @classmethod
-    def _pairs(cls, value: object, field: ValidationInfo) -> object:
-        """Read `tier=model,tier=model`, or `group=role,group=role`."""
-        if not isinstance(value, str):
-            return value
-        pairs = [pair.partition("=") for pair in value.split(",")]
-        if not all(name and meant for name, _, meant in pairs):
-            wanted = "tier=model" if field.field_name == "tier_models" else "group=role"
-            raise ValueError(f"write {wanted}, several separated by commas")
-        return {name.strip(): meant.strip() for name, _, meant in pairs}
-
-    @field_validator("model_prices", "escalations", mode="before")
-    @classmethod
-    def _rows(cls, value: object, field: ValidationInfo) -> object:
-        """Read `model=input/output,...`, or `kind=seconds/name,...`."""
-        if not isinstance(value, str):
-            return value
-        found: dict[str, tuple[str, str]] = {}
-        for row in value.split(","):
-            name, _, pair = row.strip().rpartition("=")
-            first, _, second = pair.partition("/")
-            if not (name and first and second):
-                is_price = field.field_name == "model_prices"
-                wanted = "model=INPUT/OUTPUT" if is_price else "kind=SECONDS/NAME"
-                raise ValueError(f"write {wanted}, several separated by commas")
-            found[name] = (first, second)
-        return found
-
-    @field_validator("queue_slots", "files_by_trust", mode="before")
-    @classmethod
-    def _numbers(cls, value: object, field: ValidationInfo) -> object:
-        """Read `queue=slots,queue=slots`, or `level=files,level=files`."""
-        if not isinstance(value, str):
-            return value
-        pairs = [pair.strip().partition("=") for pair in value.split(",")]
-        is_queue = field.field_name == "queue_slots"
-        wanted, least = ("queue=slots", 1) if is_queue else ("level=files", 0)
-        if not all(name and count.isdecimal() and int(count) >= least for name, _, count in pairs):
-            raise ValueError(f"write {wanted} with at least {least}, several separated by commas")
-        return {name: int(count) for name, _, count in pairs}
-
-    @field_validator(
-        "intake_accepts",
-        "pass_variables",
-        "roles",
-        "secrets",
-        "systems",
-        *SANDBOX_SETTINGS,
-        mode="before",
-    )
-    @classmethod
-    def _names(cls, value: object) -> object:
-        """Read `name,name`."""
-        if not isinstance(value, str):
-            return value
-        return [name for name in map(str.strip, value.split(",")) if name]
 
     @field_validator("pass_variables")
     @classmethod
@@ -246,6 +188,10 @@ class Settings(BaseModel):
         if not (port.isdecimal() and int(port) < 2**16):
             raise ValueError("write a port of at most 65535, or HOST:PORT")
         return f"{host or '127.0.0.1'}:{port}"
+
+    def of(self, part: type[S]) -> S:
+        """Return the settings of a system; their defaults if the deployment does not run it."""
+        return self if isinstance(self, part) else part()
 
     @property
     def worktree_folder(self) -> Path:
@@ -285,24 +231,43 @@ def ms(seconds: float) -> int:
     return int(seconds * 1_000)
 
 
+@cache
+def settings_of(systems: tuple[str, ...]) -> type[Settings]:
+    """Return the model of the settings of a deployment that runs these systems."""
+    parts = [_part(name) for name in NAMES if name in systems]
+    bases: tuple[Any, ...] = (Settings, *(part for part in parts if part))
+    return create_model("Settings", __base__=bases) if len(bases) > 1 else Settings
+
+
+def _part(name: str) -> type[SystemSettings] | None:
+    """Import the model of the settings of a system that comes with Interlock, if it has any."""
+    module, _, attribute = str(import_module(module_of(name)).SYSTEM.settings).partition(":")
+    found: type[SystemSettings] | None = (
+        getattr(import_module(module), attribute) if module else None
+    )
+    return found
+
+
+def setting_names() -> Iterable[str]:
+    """Return the fields of the settings of every system that comes with Interlock."""
+    return settings_of(NAMES).model_fields
+
+
 def with_systems(settings: Settings, names: Sequence[str]) -> Settings:
     """Return settings with these systems added. A file's path becomes absolute."""
+    if not names:
+        return settings
     found = [str(Path(name).absolute()) if name.endswith(".py") else name for name in names]
     systems = tuple(dict.fromkeys((*settings.systems, *found)))
-    return settings.model_copy(update={"systems": systems}) if names else settings
+    known = {name: getattr(settings, name) for name in settings.model_fields_set}
+    return validated_settings({**_values(os.environ), **known, "systems": systems})
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment
-    others = {*PROCESS_VARIABLES, *CLAIM_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
-    values = {
-        name.removeprefix(PREFIX).lower(): value
-        for name, value in variables.items()
-        if name.startswith(PREFIX) and name not in others and value != ""
-    }
     try:
-        settings = Settings.model_validate(values)
+        settings = validated_settings(_values(variables))
     except ValidationError as refusal:
         problems = "; ".join(
             f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; see docs/configuration.md"
@@ -323,6 +288,27 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             "database; unset INTERLOCK_BROKER_URL or choose plain"
         )
     return settings
+
+
+def _values(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables that can be settings, by the names of their fields."""
+    others = {*PROCESS_VARIABLES, *CLAIM_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
+    return {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX) and name not in others and value != ""
+    }
+
+
+def validated_settings(values: Mapping[str, Any]) -> Settings:
+    """Return settings with these values; those of systems that do not run are left out.
+
+    Raises ValidationError.
+    """
+    chosen = names_in(values.get("systems", NAMES))
+    model = settings_of(tuple(chosen) if isinstance(chosen, list | tuple) else NAMES)
+    idle = {*setting_names()} - {*model.model_fields}
+    return model.model_validate({name: one for name, one in values.items() if name not in idle})
 
 
 def environment_without_settings() -> dict[str, str]:

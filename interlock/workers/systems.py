@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.shortened import shortened
-from interlock.systems import NAMES
+from interlock.systems import NAMES, module_of
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.own_systems import added_systems, module_of, wrong
+from interlock.workers.engine.own_systems import added_systems, wrong
 from interlock.workers.engine.system import (
     CommandRow,
     PlainRequest,

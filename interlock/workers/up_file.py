@@ -11,7 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.workers.config import Settings, SettingsError, read_settings
+from interlock.workers.config import (
+    Settings,
+    SettingsError,
+    read_settings,
+    setting_names,
+    validated_settings,
+)
 from interlock.workers.files.private import write_private
 
 UP_FILE = "up.json"
@@ -33,7 +39,11 @@ SETTINGS_NOT_TOLD = frozenset(
         *(name for name in Settings.model_fields if name.startswith("oidc_")),
     }
 )
-UP_SETTINGS = tuple(name for name in Settings.model_fields if name not in SETTINGS_NOT_TOLD)
+
+
+def _names_told() -> set[str]:
+    """Return the names of the settings that UP_FILE may have."""
+    return set(setting_names()) - SETTINGS_NOT_TOLD
 
 
 def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -71,7 +81,7 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
             values = {name: values[name] for name in ADDRESS_SETTINGS if name in values}
         elif named_here and is_other:
             values = {name: value for name, value in values.items() if name not in MODULE_SETTINGS}
-        return Settings.model_validate({**values, **named})
+        return validated_settings({**values, **named})
     except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
@@ -122,7 +132,7 @@ def read_token(home: Path) -> str:
 
 def _told(settings: Settings) -> dict[str, Any]:
     # What a command on this computer submits is cleaned up by the workers with this name.
-    names = {"store_url", "host"} | settings.model_fields_set & set(UP_SETTINGS)
+    names = {"store_url", "host"} | settings.model_fields_set & _names_told()
     if names & {"capabilities", "systems"}:
         names.add("capabilities_root")
     # A command may run in another folder.
@@ -152,7 +162,7 @@ def _told_by_up(file: Path) -> tuple[dict[str, Any], str]:
     """
     found = dict(json.loads(file.read_text("utf-8")))
     api = str(found.pop(API, ""))
-    if unknown := sorted(found.keys() - set(UP_SETTINGS)):
+    if unknown := sorted(found.keys() - _names_told()):
         raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
     return found, api
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.scales import Tier
+from interlock.systems import NAMES
 from interlock.systems.tasks.machines.trust import Trust
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.workers.client import Client
 from interlock.workers.config import (
     PREFIX,
@@ -19,7 +21,9 @@ from interlock.workers.config import (
     as_variable,
     environment_without_settings,
     read_settings,
+    with_systems,
 )
+from tests.known_systems import settings_with
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
@@ -175,8 +179,8 @@ def test_a_broker_behind_sentinel_or_cluster_is_refused(store: str, broker: str)
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    settings = Settings()
-    fields = Settings.model_fields
+    settings = settings_with()
+    fields = type(settings).model_fields
 
     assert set(ROWS) == {f"{PREFIX}{name.upper()}" for name in fields}
     for name, field in fields.items():
@@ -208,14 +212,14 @@ def test_worktrees_are_in_the_home_or_where_that_is_in_a_project_in_the_state_fo
 
 
 def test_a_setting_is_read_back_from_its_variable() -> None:
-    settings = Settings(
+    settings = settings_with(
         model_prices={"m": (2.5, 10.0), "n": (0.0, 0.0)},
         tier_models={Tier.LOCAL_FAST: "m"},
         queue_slots={"a": 1, "b": 2},
         files_by_trust={Trust.UNTRUSTED: 0, Trust.TRUSTED: 20},
         escalations={"consent": (600.0, "ann"), "*": (60.5, "operator")},
         roles=("coder", "writer"),
-        systems=("billing", "parcels.of.mine"),
+        systems=(*NAMES, "billing", "parcels.of.mine"),
         lease_s=1.5,
         task_events=False,
     )
@@ -229,3 +233,24 @@ def test_a_setting_is_read_back_from_its_variable() -> None:
     assert [getattr(found, name) for name in settings.model_fields_set] == [
         getattr(settings, name) for name in settings.model_fields_set
     ]
+
+
+def test_the_settings_of_a_system_that_does_not_run_are_left_out() -> None:
+    variables = {"INTERLOCK_STALL_S": "7", "INTERLOCK_QUEUE_SLOTS": "a=1"}
+
+    every = read_settings(variables)
+    of_tasks = read_settings({**variables, "INTERLOCK_SYSTEMS": "tasks,refund.py"})
+    of_none = read_settings({**variables, "INTERLOCK_SYSTEMS": "refund.py"})
+
+    assert [each.of(TaskSettings).stall_s for each in (every, of_tasks, of_none)] == [7, 7, 300]
+    assert of_tasks.model_fields_set == {"systems", "stall_s"}
+    assert with_systems(of_none, ["tasks"]).systems == ("refund.py", "tasks")
+    with pytest.raises(SettingsError, match="INTERLOCK_STALS_S is no setting"):
+        read_settings({"INTERLOCK_SYSTEMS": "refund.py", "INTERLOCK_STALS_S": "7"})
+
+
+def test_a_system_that_is_added_brings_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_STALL_S", "7")
+    monkeypatch.setenv("INTERLOCK_SYSTEMS", "refund.py")
+
+    assert with_systems(read_settings(), ["tasks"]).of(TaskSettings).stall_s == 7

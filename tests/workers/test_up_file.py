@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.config import Settings, SettingsError
+from interlock.workers.config import SettingsError
 from interlock.workers.ops.home import lock_home
 from interlock.workers.up_file import api_of_up, local_settings, telling
+from tests.known_systems import settings_with
 
 
 def test_where_nothing_runs_an_error_says_how_to_start_it(
@@ -71,7 +72,7 @@ def test_modules_are_those_of_up_or_of_the_command_unless_both_have_one_folder(
     in_the_same = local_settings({**named, "INTERLOCK_CAPABILITIES_ROOT": "/theirs"})
 
     assert in_another_folder.model_fields_set == {"home", "store_url", field}
-    defaults = Settings().model_dump(include={"capabilities", "systems"})
+    defaults = settings_with().model_dump(include={"capabilities", "systems"})
     theirs = {"capabilities": "theirs", "systems": ("theirs",)}
     mine = {field: getattr(in_another_folder, field)}
     assert in_another_folder.model_dump(include={*theirs}) == {**defaults, **mine}
@@ -110,7 +111,7 @@ def test_a_lock_or_a_file_of_another_user_is_of_no_running_up(
 ) -> None:
     del running
     api = "http://127.0.0.1:1"
-    with telling(Settings(store_url="unix:///nowhere"), tmp_path, api):
+    with telling(settings_with(store_url="unix:///nowhere"), tmp_path, api):
         assert api_of_up(tmp_path) == api
         this_user = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: this_user + 1)
@@ -137,7 +138,7 @@ def test_another_terminal_finds_the_systems_that_up_was_started_with(
     tmp_path: Path, running: None
 ) -> None:
     del running
-    settings = Settings(
+    settings = settings_with(
         home=tmp_path, store_url="redis://127.0.0.1:1/0", systems=("billing", "parcels")
     )
 
@@ -148,7 +149,7 @@ def test_another_terminal_finds_the_systems_that_up_was_started_with(
 
 
 def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, store_url="redis://127.0.0.1:1/0", host="x")
+    settings = settings_with(home=tmp_path, store_url="redis://127.0.0.1:1/0", host="x")
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
     with telling(settings, tmp_path):
@@ -164,7 +165,7 @@ def test_a_command_in_another_folder_finds_the_capabilities_of_up(
     del running
     home, elsewhere = tmp_path, tmp_path / "elsewhere"
     elsewhere.mkdir()
-    settings = Settings(home=home, store_url="unix:///nowhere", capabilities="listed.toml")
+    settings = settings_with(home=home, store_url="unix:///nowhere", capabilities="listed.toml")
 
     monkeypatch.chdir(tmp_path)
     with telling(settings, home):
@@ -178,7 +179,7 @@ def test_commands_act_on_the_deployment_of_up_whatever_tells_it_from_others(
     tmp_path: Path, running: None
 ) -> None:
     del running
-    settings = Settings(
+    settings = settings_with(
         home=tmp_path,
         store_url="redis://127.0.0.1:1/0",
         broker_url="redis://127.0.0.1:1/1",
@@ -203,7 +204,7 @@ def test_commands_act_on_the_deployment_of_up_whatever_tells_it_from_others(
 def test_no_secret_that_commands_do_without_is_in_the_file_and_no_other_user_reads_it(
     tmp_path: Path,
 ) -> None:
-    settings = Settings(
+    settings = settings_with(
         store_url="redis://:pw@127.0.0.1:1/0",
         api_token="hush",
         model_api_key="hush",

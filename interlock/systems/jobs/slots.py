@@ -10,6 +10,7 @@ from interlock.system.errors import UnknownRecordError
 from interlock.system.records import Dispatch
 from interlock.system.tables import Record, RecordId, root_of
 from interlock.systems.jobs.machines.effects import SCHEDULING
+from interlock.systems.jobs.settings import JobSettings
 
 GRAPH, QUEUE = "graph", "queue"
 
@@ -28,7 +29,7 @@ def needed_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[
     if graph is not None and graph.data["slots"]:
         found[f"{GRAPH}:{graph.id}"] = int(graph.data["slots"])
     queue = job.data.get("queue")
-    if queue and (limit := dispatch.settings.queue_slots.get(queue)):
+    if queue and (limit := dispatch.settings.of(JobSettings).queue_slots.get(queue)):
         found[f"{QUEUE}:{queue}"] = limit
     return found
 

@@ -8,6 +8,7 @@ HELP = "Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md
 
 SYSTEM = System(
     name="jobs",
+    settings="interlock.systems.jobs.settings:JobSettings",
     machines={
         name: f"interlock.systems.jobs.machines.{name}.table:{name.upper()}"
         for name in ("job", "graph")

@@ -41,6 +41,7 @@ from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.reassignment import requeue
 from interlock.systems.tasks.roles import check_role
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.task_diff import SOURCE
 from interlock.systems.tasks.verification.judgeable import check_parts, check_signals
 from interlock.systems.tasks.waits import Waits, unclaimed
@@ -110,10 +111,11 @@ class Tasks:
         """
         repo = payload.get("repo")
         fields = dict(payload)
-        if self.client.settings.stage_failures:
+        settings = self.client.settings.of(TaskSettings)
+        if settings.stage_failures:
             fields.setdefault("stage_failures", True)
-        if self.client.settings.subtasks_s:
-            fields.setdefault("subtasks_s", self.client.settings.subtasks_s)
+        if settings.subtasks_s:
+            fields.setdefault("subtasks_s", settings.subtasks_s)
         codec.encode(fields, "the payload")
         found = self.dispatch.views.records([task_id]).get(RecordId(task_id))
         if found is not None and found.machine == "task":

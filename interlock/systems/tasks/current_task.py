@@ -45,6 +45,7 @@ from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX, SUMMARY_LENGTH_MAX
 from interlock.systems.tasks.machines.task.lost import runs_once
 from interlock.systems.tasks.parent_task import refuse_other_tasks
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.turn_reports import TurnReports
 from interlock.systems.tasks.verification.check import check
 from interlock.systems.tasks.verification.judgeable import check_parts
@@ -243,7 +244,7 @@ class CurrentTask:
             reason = save_uncommitted(self.repository(), tree, refusal, message=message)
             return Outcome("failed", {"reason": reason})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
-        within_s = self.work.dispatch.settings.verify_s
+        within_s = self.work.dispatch.settings.of(TaskSettings).verify_s
         hooks, sandbox = self.data["stop_hooks"], self.sandbox
         sandbox = check_sandbox(sandbox, self.claim.repo, tree.folder)
         if refused := stop_hook_refusal(hooks, tree.folder, sandbox, within_s=within_s):

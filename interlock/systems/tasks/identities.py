@@ -12,6 +12,7 @@ from interlock.system.records import Dispatch, SettingsError
 from interlock.system.tables import Cause
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.trust import Trust
+from interlock.systems.tasks.settings import TaskSettings
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:
@@ -36,7 +37,7 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 
 def check_files_by_trust(settings: Settings) -> None:
     """Raise SettingsError if INTERLOCK_FILES_BY_TRUST names a level of trust that there is not."""
-    if unknown := sorted(settings.files_by_trust.keys() - set(Trust)):
+    if unknown := sorted(settings.of(TaskSettings).files_by_trust.keys() - set(Trust)):
         raise SettingsError(
             f"INTERLOCK_FILES_BY_TRUST: {unknown[0]!r} is no level of trust; "
             f"the levels: {', '.join(Trust)}"

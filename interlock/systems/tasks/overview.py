@@ -17,6 +17,7 @@ from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, row_of
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
+from interlock.systems.tasks.settings import TaskSettings
 
 ROWS_MAX = 200  # tasks and agents that are shown
 FAILED_MAX = 50  # failed tasks that are shown, the latest
@@ -97,7 +98,7 @@ class TasksReader:
             name: [str(stage.state) for stage in self.dispatch.machines[name].stages]
             for name in LISTED_MACHINES
         }
-        settings = client.settings
+        settings = client.settings.of(TaskSettings)
         self.thresholds = Thresholds(stall_s=settings.stall_s, spawn_s=settings.spawn_s)
 
     def read(self) -> TasksOverview:

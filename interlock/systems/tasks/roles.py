@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock import CallError, Settings
+from interlock.systems.tasks.settings import TaskSettings
 
 ANY_ROLE = "any"  # the role of a task that names none
 
@@ -23,6 +24,7 @@ def check_role(settings: Settings, role: object) -> None:
 
     A task may always name no role.
     """
-    known = tuple(name for name in settings.roles if name != ANY_ROLE)
-    if settings.roles and role not in (None, ANY_ROLE, *known):
+    roles = settings.of(TaskSettings).roles
+    known = tuple(name for name in roles if name != ANY_ROLE)
+    if roles and role not in (None, ANY_ROLE, *known):
         raise UnknownRoleError(role, known)

@@ -25,6 +25,7 @@ BY_HAND = {
 
 SYSTEM = System(
     name="tasks",
+    settings="interlock.systems.tasks.settings:TaskSettings",
     machines={
         name: f"interlock.systems.tasks.machines.{name}.table:{name.upper()}"
         for name in ("task", "agent", "turn", "identity")

@@ -15,6 +15,7 @@ from interlock.system.tables import as_words
 from interlock.system.text import age
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
+from interlock.systems.threads.settings import ThreadSettings
 
 DONE = "newest canary that is done"
 MEANING = "How long ago the newest canary that is done was submitted."
@@ -84,7 +85,7 @@ def canaries(dispatch: Dispatch) -> Canaries:
 
 def health(dispatch: Dispatch) -> Health:
     """Return what canaries show of a deployment. Raises StoreError."""
-    found, period_s = canaries(dispatch), dispatch.settings.canary_s
+    found, period_s = canaries(dispatch), dispatch.settings.of(ThreadSettings).canary_s
     facts = {DONE: f"submitted {age(found.age_s * 1_000)} ago"} if found.done else {}
     if not period_s:
         return Health(facts=facts)

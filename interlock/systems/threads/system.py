@@ -9,6 +9,7 @@ MACHINES = ("thread", "canary")
 
 SYSTEM = System(
     name="threads",
+    settings="interlock.systems.threads.settings:ThreadSettings",
     machines={
         name: f"interlock.systems.threads.machines.{name}.table:{name.upper()}" for name in MACHINES
     },

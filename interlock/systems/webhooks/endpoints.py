@@ -15,6 +15,7 @@ from interlock import Settings
 from interlock.system.files import Location, read_document, read_model
 from interlock.system.records import SettingsError
 from interlock.system.tables import LISTED, Word
+from interlock.systems.webhooks.settings import WebhookSettings
 
 FILE_BYTES_MAX = 1_000_000
 SECRET_PREFIX = "whsec_"  # noqa: S105 - how the specification lets every secret begin
@@ -105,12 +106,13 @@ def open_endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
     Raises FileError for a wrong file, and SettingsError if links have no address.
     """
-    if settings.webhooks is None:
+    file = settings.of(WebhookSettings).webhooks
+    if file is None:
         return ()
-    found = _read(settings.webhooks.absolute())
+    found = _read(file.absolute())
     if settings.public_url is None and any(endpoint.answers_as for endpoint in found):
         problem = "`answers_as` makes links, so INTERLOCK_PUBLIC_URL must say where people reach"
-        raise SettingsError(f"{settings.webhooks}: {problem} `interlock serve`")
+        raise SettingsError(f"{file}: {problem} `interlock serve`")
     return found
 
 

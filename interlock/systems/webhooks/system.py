@@ -8,6 +8,7 @@ HELP = "Deliveries to webhooks that have failed."
 
 SYSTEM = System(
     name="webhooks",
+    settings="interlock.systems.webhooks.settings:WebhookSettings",
     machines={"delivery": "interlock.systems.webhooks.machines.delivery.table:DELIVERY"},
     effects="interlock.systems.webhooks.effects",
     sweeps="interlock.systems.webhooks.sweeps",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from interlock.kernel.blame import blamed
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.machines import MACHINES
-from interlock.systems import NAMES
+from interlock.systems import NAMES, module_of
 from interlock.workers.engine.system import Definition, System, SystemsError, load
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
@@ -61,11 +61,6 @@ def _add_ours(name: str) -> None:
         is_listed = machine not in system.unlisted
         MACHINES.add(machine, partial(load, where), is_listed=is_listed, is_ours=True)
     _ADDED[name] = system
-
-
-def module_of(name: str) -> str:
-    """Return the module that has the SYSTEM of a system of Interlock."""
-    return f"interlock.systems.{name}.system"
 
 
 def _place_of(name: str, root: Path) -> tuple[str, Path]:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings
+from interlock.workers.config import PREFIX, WORK_VARIABLES, setting_names
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
 from interlock.workers.inherited import inherited
 from interlock.workers.text import cut_to_bytes
@@ -37,7 +37,7 @@ def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
     variables = environment_of_check()
     for part in fields:
         variables.update({name: _fitting(name, value) for name, value in part.items()})
-    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    settings = {f"{PREFIX}{name.upper()}" for name in setting_names()}
     work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
     return {**variables, WORK_VARIABLES: ",".join(work)}
 

@@ -12,6 +12,7 @@ from interlock.git.repository import Repository
 from interlock.git.worktree import own_sandbox
 from interlock.workers.config import Settings, SetupError
 from interlock.workers.processes.sandbox import Sandbox, probe
+from interlock.workers.setting_values import HIDDEN
 
 # The levels: how far a command is kept from the deployment that runs it.
 NONE, BUBBLEWRAP = "none", "bubblewrap"
@@ -99,7 +100,9 @@ def _hidden(settings: Settings) -> Iterator[Path]:
     yield from (settings.home.absolute(), settings.worktree_folder)
     if settings.worktrees is None:
         yield settings.worktree_folder.parent  # that of all homes of this user
-    yield from (path for path in (settings.archive, settings.cards, settings.webhooks) if path)
+    named = type(settings).model_fields.items()
+    paths = (getattr(settings, name) for name, field in named if HIDDEN in field.metadata)
+    yield from filter(None, paths)
     yield from map(Path, settings.sandbox_hidden)
 
 

@@ -12,9 +12,9 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.config import Settings
 from interlock.workers.engine import store_client
 from interlock.workers.engine.dispatch import Dispatch
+from tests.known_systems import settings_with
 
 EFFECTS = ("inference_", "execution_", "cleanup_failed")
 Step = tuple[str, Mapping[str, Any]]
@@ -115,7 +115,7 @@ def guarded_client_of(store_url: str, prefix: str) -> Client:
 def client_of(store_url: str, prefix: str, **fields: Any) -> Client:
     """Return a client with a prefix that no worker serves."""
     known = {"capabilities": "tests.end_to_end.threads.capabilities", **fields}
-    settings = Settings(store_url=store_url, prefix=prefix, namespace=prefix, **known)
+    settings = settings_with(store_url=store_url, prefix=prefix, namespace=prefix, **known)
     return Client(settings, actor="tester")
 
 

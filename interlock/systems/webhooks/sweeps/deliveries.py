@@ -32,6 +32,7 @@ from interlock.systems.webhooks.endpoints import (
 from interlock.systems.webhooks.machines.delivery.names import State
 from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData, MessageKind
 from interlock.systems.webhooks.machines.effects import WEBHOOK
+from interlock.systems.webhooks.settings import WebhookSettings
 
 MACHINE = "delivery"
 Payload = Mapping[str, Any]
@@ -39,7 +40,7 @@ Payload = Mapping[str, Any]
 
 def is_needed(settings: Settings) -> bool:
     """Whether there may be an endpoint."""
-    return settings.webhooks is not None
+    return settings.of(WebhookSettings).webhooks is not None
 
 
 def due(records: Records) -> list[int]:

@@ -18,6 +18,7 @@ from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.plans.client import PlanDecisions, Plans
 from interlock.systems.tasks.plans.file import PlanFile, read_plan
 from interlock.systems.tasks.roles import UnknownRoleError, check_role
+from interlock.systems.tasks.settings import TaskSettings
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
@@ -414,7 +415,7 @@ def test_every_role_is_known_if_none_is_listed() -> None:
     for role in ("painter", "any", None):
         check_role(read_settings({}), role)
     listed = read_settings({"INTERLOCK_ROLES": "writer, any"})
-    assert listed.roles == ("writer", "any")
+    assert listed.of(TaskSettings).roles == ("writer", "any")
     for role in ("writer", "any", None):
         check_role(listed, role)
     with pytest.raises(SettingsError, match="INTERLOCK_ROLES='a b'"):

@@ -15,7 +15,6 @@ from interlock.systems.tasks.verification.judge_model import (
     JudgeModel,
     open_judge,
 )
-from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
 from interlock.workers.gateways.llm.model import open_exchange
@@ -40,6 +39,7 @@ from tests.fakes.openai_server import (
     writes,
 )
 from tests.fakes.sleeper import Sleeper
+from tests.known_systems import settings_with
 
 MODEL = "openai:gpt-4o-mini"
 ACCEPT = {"verdict": "accept", "confidence": 0.9, "reason": "it does what it should"}
@@ -239,7 +239,7 @@ def test_the_bound_grows_with_the_changes() -> None:
 
 
 def test_the_embedded_model_does_not_judge() -> None:
-    assert open_judge(Settings(judge_model="embedded:wordllama")) is None
+    assert open_judge(settings_with(judge_model="embedded:wordllama")) is None
 
 
 @pytest.mark.parametrize("spec", ["", "nobody:x", "test"])
