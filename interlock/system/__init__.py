@@ -11,7 +11,8 @@ they are about:
 - `pages`: the parts of a page, for the terminal and the console
 - `commands`: what commands share
 - `agents`: an agent's process under a lease, its reports and its logs
-- `models`: questions to language models, and capabilities
+- `models`: capabilities, and what questions to language models are made of
+- `exchanges`: questions to language models, which need the packages of models
 - `settings`: the settings of a system
 - `text`: amounts, ages and other values in words
 - `top`: what a system adds to `interlock top`

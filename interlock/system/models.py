@@ -1,4 +1,4 @@
-"""Questions to language models, with their price, and calls of capabilities."""
+"""Capabilities and their calls, and what questions to language models are made of."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from interlock.workers.gateways.capabilities.result import (
 )
 from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence, OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
-from interlock.workers.gateways.llm.cost import Bound, Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import exchange_of, open_exchange
 from interlock.workers.gateways.llm.options import (
     MODEL_VARIABLE,
     NO_PRICES,
@@ -42,17 +39,14 @@ __all__ = [
     "MODEL_VARIABLE",
     "NO_PRICES",
     "RUNTIME_PARAMETERS",
-    "Bound",
     "Capability",
     "CleanedUp",
     "ClosedAnswer",
     "Confidence",
     "ConfigurationError",
-    "Exchange",
     "ExchangeLimits",
     "FailureCode",
     "InvalidResultError",
-    "Ledger",
     "ModelPrices",
     "OpenAnswer",
     "Registry",
@@ -64,12 +58,10 @@ __all__ = [
     "UnknownPriceError",
     "blocks",
     "call_capability",
-    "exchange_of",
     "fit",
     "interlock_canary",
     "is_embedded",
     "new_marker",
-    "open_exchange",
     "open_registry",
     "open_sources",
     "problems_of",

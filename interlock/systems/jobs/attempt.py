@@ -51,7 +51,7 @@ from interlock.systems.jobs.usage import (
 )
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.system.models import Ledger
+    from interlock.system.exchanges import Ledger
 
 WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.

@@ -26,7 +26,7 @@ from interlock.systems.jobs.machines.job.limits import SUMMARY_LENGTH_MAX
 if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
     from pydantic_ai import Agent, RunContext
 
-    from interlock.system.models import Exchange, Ledger
+    from interlock.system.exchanges import Exchange, Ledger
 
 ANSWER_TOKENS_MAX = 8_192  # of one answer of a model
 
@@ -130,7 +130,7 @@ def open_job_model(settings: Settings) -> JobModel | None:
     """Open the model that the settings name; None for the embedded one."""
     if is_embedded(settings.model):
         return None
-    from interlock.system.models import exchange_of  # noqa: PLC0415
+    from interlock.system.exchanges import exchange_of  # noqa: PLC0415
 
     return JobModel(exchange_of(settings, settings.model, variable=MODEL_VARIABLE))
 

@@ -22,14 +22,13 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock import CallError, Settings, read_settings
 from interlock.system.agents import REPORT_FD
+from interlock.system.exchanges import Exchange, open_exchange
 from interlock.system.models import (
     ConfigurationError,
-    Exchange,
     ExchangeLimits,
     Unanswered,
     UnknownPriceError,
     is_embedded,
-    open_exchange,
 )
 from interlock.system.records import PREFIX, SettingsError, brief_traces, span_of_environment
 from interlock.systems.runs.codon.conversation import (

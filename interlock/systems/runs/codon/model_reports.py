@@ -11,8 +11,8 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
 from interlock.system.agents import WAIT_S_MAX, UsedTokens
+from interlock.system.exchanges import Bound, Ledger
 from interlock.system.files import as_line, plain_text
-from interlock.system.models import Bound, Ledger
 
 # A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000

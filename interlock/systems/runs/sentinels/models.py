@@ -6,18 +6,16 @@ from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
 
+from interlock.system.exchanges import Exchange, Ledger, open_exchange
 from interlock.system.models import (
     NO_PRICES,
     ConfigurationError,
-    Exchange,
     ExchangeLimits,
-    Ledger,
     ModelPrices,
     Sleep,
     Unanswered,
     UnknownPriceError,
     is_embedded,
-    open_exchange,
 )
 from interlock.systems.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 

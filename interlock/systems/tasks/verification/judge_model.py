@@ -30,7 +30,7 @@ from interlock.systems.tasks.settings import TaskSettings
 if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
     from pydantic_ai import Agent, RunContext
 
-    from interlock.system.models import Exchange, Ledger
+    from interlock.system.exchanges import Exchange, Ledger
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and the same limit counts the tokens of their thoughts.
@@ -146,7 +146,7 @@ def open_judge(settings: Settings) -> JudgeModel | None:
     spec = settings.of(TaskSettings).judge_model or settings.model
     if is_embedded(spec):
         return None
-    from interlock.system.models import exchange_of  # noqa: PLC0415
+    from interlock.system.exchanges import exchange_of  # noqa: PLC0415
 
     return JudgeModel(exchange_of(settings, spec, variable=VARIABLE))
 

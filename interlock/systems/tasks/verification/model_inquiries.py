@@ -19,7 +19,7 @@ from interlock.systems.tasks.verification.judge_model import (
 from interlock.systems.tasks.verification.model_verdict import AskModel, UnansweredError
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.system.models import Ledger
+    from interlock.system.exchanges import Ledger
 
 
 class ModelInquiries:

@@ -98,7 +98,7 @@ def model_named(
         if is_embedded(name):
             return _open_embedded(name)
         # The default model does without these: the libraries take a second to import.
-        from interlock.system.models import open_exchange  # noqa: PLC0415
+        from interlock.system.exchanges import open_exchange  # noqa: PLC0415
         from interlock.systems.threads.inference.provider import ProviderModel  # noqa: PLC0415
 
         exchange = open_exchange(

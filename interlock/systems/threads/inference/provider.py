@@ -8,7 +8,8 @@ from functools import cache
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from interlock.system.models import Bound, Exchange, FailureCode, Ledger, TokenUsage, Unanswered
+from interlock.system.exchanges import Bound, Exchange, Ledger
+from interlock.system.models import FailureCode, TokenUsage, Unanswered
 from interlock.system.tables import Tier
 from interlock.systems.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome

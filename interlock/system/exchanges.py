@@ -1,0 +1,15 @@
+"""Questions to language models, with their price: what needs the packages of models."""
+
+from __future__ import annotations
+
+from interlock.workers.gateways.llm.cost import Bound, Ledger
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import exchange_of, open_exchange
+
+__all__ = [
+    "Bound",
+    "Exchange",
+    "Ledger",
+    "exchange_of",
+    "open_exchange",
+]
