@@ -19,7 +19,7 @@ OF_WORKERS = {
     "Agents' processes and the terminal": "supervision terminal remote",
     "Engine": "client engine",
     "Outside and files": "gateways processes specs up_file redaction files config layout text"
-    " inherited",
+    " inherited setting_values",
 }
 KERNEL = "Kernel"  # the band of all modules of `interlock/kernel`
 
