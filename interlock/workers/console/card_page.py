@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -12,9 +13,10 @@ from fastapi import Request, Response
 
 from interlock.kernel.blame import blamed
 from interlock.kernel.errors import CallError, StoreError
-from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
+from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, START, Event, Note
 from interlock.kernel.record import Record
 from interlock.kernel.shown_stage import shown_stage
+from interlock.workers.api.records import POSITION
 from interlock.workers.client import Client
 from interlock.workers.console.answer_forms import AnswerForm, answer_form
 from interlock.workers.console.answer_results import result_of
@@ -40,7 +42,6 @@ ROUTINE = (*ROUTINE_NOTES, *CARD_NOTES)
 NEWS_MAX = 30
 SAID_IN_WORDS = ("provided", "redirected")
 CLAIMS = (CARD_CLAIMED, CARD_RELEASED)
-VERSION_LENGTH_MAX = 15
 HIDDEN = ("proposal", "choice", "suggested", "at_once", "seen", "list", "from", "part", "sure")
 
 
@@ -81,9 +82,10 @@ def show_cards(
 ) -> Response:
     """Return the page of a record's open cards.
 
-    `texts` are those of a form that was sent, and are kept in it. With `seen`, the version of the
-    record that was shown before, the page begins with what has happened since. With `list`, the
-    query of a list of cards, it leads to the card before and to the one after it in that list.
+    `texts` are those of a form that was sent, and are kept in it. With `seen`, the position in the
+    log up to which a person has seen the record, the page begins with what has happened since. With
+    `list`, the query of a list of cards, it leads to the card before and to the one after it in
+    that list.
     """
     shown = InboxList.of_query(texts.get("list", ""))
 
@@ -124,6 +126,10 @@ def _look(
         one for one in record.timers if _is_reminder(shown_stage(machine, record.state), one.name)
     )
     latest = views.latest([record.id], LINES_READ)[record.id]
+    # What was written after the record was read is not on the page, so it is news.
+    until = next((one.position for one in latest if _is_before(one, record)), START)
+    seen = texts.get("seen", "")
+    is_position = re.fullmatch(POSITION, seen)
     above = [record.parent] if record.parent else []
     parents = views.records(above, readable_by=client.machines)
     return {
@@ -131,7 +137,9 @@ def _look(
         "views": [
             _view(client, record, card, texts, wrong) for card in client.open_cards.of([record])
         ],
-        "news": _news(client, record, texts.get("seen", "")),
+        "news": _news(client, record, seen) if is_position else [],
+        # A page that is renewed keeps its news until the person goes on.
+        "seen": seen if is_position else until,
         "reminder": next(reminders, None),
         "parent": next(iter(parents.values()), None),
         "costs": used_of(record.counters),
@@ -191,16 +199,19 @@ def is_withheld(client: Client, record: Record, card: Card, offer: Affordance) -
 
 
 def _news(client: Client, record: Record, seen: str) -> list[LogRow]:
-    """Return what has happened since a version of a record, and who has claimed its cards."""
-    if not (seen.isascii() and seen.isdigit() and len(seen) <= VERSION_LENGTH_MAX):
-        return []
-    lines = client.dispatch.views.log(record.id, after=f"{seen}-0")
+    """Return what has happened since a position in the log, and who has claimed the cards."""
+    lines = client.dispatch.views.log(record.id, after=seen)
     news = (
         line
         for line in lines
         if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
     return timeline(list(islice(news, NEWS_MAX))[::-1])
+
+
+def _is_before(line: Event | Note, record: Record) -> bool:
+    """Whether a line of the log was written before the next version of this record."""
+    return int(line.position.partition("-")[0]) <= record.version
 
 
 def _who_wrote(lines: Sequence[Event | Note]) -> str:

@@ -155,9 +155,10 @@ class FlowWatch:
         """Return the effects that are the work of a state of these machines."""
         return set[str]().union(*(self._effects[name] for name in machines))
 
-    def waiting(self) -> int:
-        """Return how many records wait for a person. Raises StoreError."""
-        return self._depths.value()["waits"]
+    def waiting(self, *, anew: bool) -> int:
+        """Return how many records wait for a person, read `anew` if so asked. Raises StoreError."""
+        depths = self.dispatch.indexes.depths() if anew else self._depths.value()
+        return depths["waits"]
 
     def _look(self) -> Flow:
         dispatch, views = self.dispatch, self.dispatch.views

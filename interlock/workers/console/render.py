@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +29,7 @@ from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.console.coloured_code import counts, diff_rows
 from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.live import is_renewal
 from interlock.workers.console.plain_words import (
     exact_value,
     name_words,
@@ -170,19 +172,22 @@ def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLR
         acts=viewer.acts if viewer else frozenset(),
         here=request.url.path,
         theme=theme if (theme := request.cookies.get(THEME)) in ("light", "dark") else "",
-        asked=lambda: _asked(request, viewer),
+        asked=cache(lambda: _asked(request, viewer)),
         **values,
     )
     return HTMLResponse(html, status, HEADERS)
 
 
 def _asked(request: Request, viewer: Caller | None) -> int:
-    """Return how many records wait for a person; 0 for a viewer who may not see all of them."""
+    """Return how many records wait for a person; 0 for a viewer who may not see all of them.
+
+    A page that a person opens has the number after the answer that this person just gave.
+    """
     if viewer is None or viewer.machines:
         return 0
     with suppress(StoreError):
         watch: FlowWatch = request.app.state.flow
-        return watch.waiting()
+        return watch.waiting(anew=not is_renewal(request))
     return 0
 
 

@@ -6,53 +6,42 @@ Where it matters what workers do meanwhile, a worker and beat run as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 import redis
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.shown_stage import shown_state
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
-from interlock.workers.console.app import create_console
-from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
 from scripts.screenshots import IMAGES, PICTURES, draw
-from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
+from tests.end_to_end.browser import CHROMIUM
+from tests.end_to_end.console.opened import ONLY_WHAT_IS_SENT, PHONE, new_page, open_page
 from tests.end_to_end.deployment import Deployment, thread
 from tests.systems.runs.workspaces import StoredWorkspace, make_checkpointed_folder
 from tests.systems.tasks.claims import claimed
 from tests.systems.tasks.test_failed import given_up
-from tests.systems.threads.threads import bring, client_of, consent
+from tests.systems.threads.threads import bring
 from tests.waiting import until
-from tests.workers.access.tokens import new_session, new_token
-from tests.workers.api.serving import served
+from tests.workers.access.tokens import new_token
 from tests.workers.console.sample_pages import sample_pages
 from tests.workers.supervision.published import Published
 
 # The wall is not as high as it is: to paint all of it takes much processor time.
-PHONE, WALL = ViewportSize(width=360, height=740), ViewportSize(width=3840, height=200)
+WALL = ViewportSize(width=3840, height=200)
 AXE = Axe()
-THUMB_PX = 44
 LINE_LENGTH_MAX = 110
 GATES = (
     "awaiting_intent_confirmation",
     "awaiting_context_confirmation",
     "awaiting_confirmation",
 )
-# Keeps a page from renewing itself after some seconds: it only shows what it is sent.
-ONLY_WHAT_IS_SENT = """
-const later = window.setTimeout;
-window.setTimeout = (act, ms, ...more) => later(act, ms >= 5000 ? 2 ** 31 - 1 : ms, ...more);
-"""
 # Notes which lines of the log appear on a page, and how many parts are marked at most.
 NOTE_WHAT_APPEARS = """() => {
   window.shown = new Set();
@@ -117,58 +106,6 @@ LOOKED_AT = ("several cards", "diff", "graph", "job", "agent", "run")
 FULL_OF_TEXT = (*LOOKED_AT, "link that answers", "task", "card of a task", "card of a job", "codon")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with chromium_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def interlock(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
-    return client_of(server.url, prefix, home=tmp_path / "home")
-
-
-@contextmanager
-def console_of(interlock: Client, chromium: Browser) -> Iterator[str]:
-    """Serve a console and give its address; in the end, close the pages, which hold connections."""
-    with served(interlock, create_console) as url:
-        yield url
-        for context in chromium.contexts:
-            context.close()
-
-
-@pytest.fixture
-def deployed(joint_deployment: Deployment, chromium: Browser) -> Iterator[str]:
-    """Give the address of the console of a deployment with a worker and beat."""
-    with console_of(joint_deployment.client, chromium) as url:
-        yield url
-
-
-@pytest.fixture
-def address(interlock: Client, chromium: Browser) -> Iterator[str]:
-    with console_of(interlock, chromium) as url:
-        yield url
-
-
-def open_page(
-    chromium: Browser, interlock: Client, address: str, path: str = "/", **options: Any
-) -> Page:
-    """Open a page of the console in a browser of its own, whose person has signed in."""
-    context = chromium.new_context(base_url=address, **options)
-    name, session = f"{COOKIE}_{urlsplit(address).port}", new_session(interlock, Role.ADMIN)
-    context.add_cookies([{"name": name, "value": session, "url": address}])
-    page = new_page(context)
-    page.goto(path)
-    return page
-
-
-def new_page(context: BrowserContext) -> Page:
-    """Open an empty page, whose clicks and navigations may take WITHIN_MS."""
-    page = context.new_page()
-    page.set_default_timeout(WITHIN_MS)
-    return page
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -309,110 +246,6 @@ def test_a_person_signs_in_and_an_empty_store_leads_to_a_first_thread_in_one_cli
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist")
     assert [row.title for row in interlock.list()] == ["Call the dentist"]
-
-
-def test_a_card_is_rejected_with_a_reason_on_a_phone(
-    chromium: Browser, interlock: Client, address: str
-) -> None:
-    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
-    page = open_page(chromium, interlock, address, "/inbox", viewport=PHONE, has_touch=True)
-
-    page.locator(".cards a.asks").tap()
-    page.get_by_text("Say why").tap()
-    page.get_by_label("reason").fill("too dear")
-    for touched in page.locator("main button:visible, main summary:visible").all():
-        box = touched.bounding_box()
-        assert box is not None
-        assert box["height"] >= THUMB_PX, touched.inner_text()
-    page.get_by_role("button", name="No, drop it").tap()
-
-    expect(page.locator("p.told")).to_contain_text("dismissed")
-    last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
-    assert last.payload["reason"] == "too dear"
-
-
-def test_a_key_does_what_its_click_does_and_what_cannot_be_undone_asks_once_more(
-    chromium: Browser, interlock: Client, address: str
-) -> None:
-    for name in ("paper", "pen", "ink"):
-        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
-    consent(interlock, "rm", parameters={"text": "rm -rf build"}, irreversibility="high")
-    page = open_page(chromium, interlock, address, "/inbox")
-
-    page.keyboard.press("?")
-    expect(page.locator("#keys")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    ready(page)
-    page.keyboard.press("a")
-    expect(page.locator("p.told")).to_contain_text("Buy paper is being worked on")
-    page.keyboard.press("j")
-    page.keyboard.press("o")
-    page.wait_for_url("**/inbox/pen")
-    page.keyboard.press("a")  # as a double press would: the card has just been opened
-    assert interlock.show("pen").state == "awaiting_confirmation"
-    ready(page)
-    page.keyboard.press("c")
-    expect(page.locator(".claim")).to_contain_text("You are on it")
-    # The claim loads the page anew, which hears keys only once its scripts have run.
-    page.wait_for_load_state()
-    page.get_by_text("Say why").click()
-    page.get_by_label("reason").fill("too dear")
-    ready(page)
-    page.keyboard.press("Control+Enter")
-    page.wait_for_url("**/inbox/ink?*")
-    page.keyboard.press("e")
-    expect(page.get_by_role("textbox", name="text")).to_be_focused()
-    expect(page.get_by_role("button", name="Yes, do it")).to_be_hidden()
-    page.get_by_role("heading", level=1).click()
-    page.keyboard.press("j")
-    page.wait_for_url("**/inbox/rm*")
-    page.keyboard.press("j")
-    expect(page.locator(".hint-of-key")).to_have_text("This is the last card.")
-    ready(page)
-    page.keyboard.press("a")
-    expect(page.locator("main")).to_contain_text("This cannot be undone: jot(text='rm -rf build')")
-    assert interlock.show("rm").state == "awaiting_confirmation"
-    page.keyboard.press("Enter")  # of what is in sight, the first is to leave it
-    page.wait_for_url("**/inbox/rm")
-    page.get_by_role("button", name="Yes, do it …").click()
-    page.get_by_role("button", name="Yes, do it").click()
-    expect(page.locator("p.told")).to_be_visible()
-
-    states = {name: interlock.show(name).state for name in ("paper", "pen", "ink", "rm")}
-    assert states == {
-        "paper": "executing",
-        "pen": "dismissed",
-        "ink": "awaiting_confirmation",
-        "rm": "executing",
-    }
-
-
-def ready(page: Page) -> None:
-    """Wait until a page takes answers: it does not in the moment after it was opened."""
-    page.wait_for_load_state()
-    page.wait_for_function(
-        "() => getComputedStyle(document.querySelector('.card form button, .quick button'))"
-        ".pointerEvents !== 'none'"
-    )
-
-
-def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
-    chromium: Browser, interlock: Client, address: str
-) -> None:
-    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
-    ann, bob = (open_page(chromium, interlock, address, "/inbox/paper") for _ in range(2))
-    bob.get_by_text("Say why").click()
-    bob.get_by_label("reason").fill("too dear")
-
-    ann.get_by_role("button", name="Yes, do it").click()
-    until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")
-    expect(bob.locator("#news")).to_contain_text("execute")
-    bob.get_by_role("button", name="No, drop it").click()
-
-    expect(bob.get_by_role("alert")).to_contain_text("somebody answered it")
-    expect(bob.locator("main")).to_contain_text("too dear")
-    assert interlock.show("paper").state == "executing"
 
 
 def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(

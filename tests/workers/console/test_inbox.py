@@ -426,7 +426,7 @@ def test_who_answers_second_is_told_what_the_first_said_and_keeps_what_was_writt
     interlock.claim_card("paper", proposal=record.proposal, holder="bob")
     interlock.decide("paper", "redirect", {"feedback": "thick"}, proposal=record.proposal)
 
-    late = post(browser, "/inbox/paper", seen=record.version, **form)
+    late = post(browser, "/inbox/paper", seen=f"{record.version}-0", **form)
 
     said = late.text[late.text.index("Since you looked") :]
     said = said[: said.index("What you wrote")]
@@ -436,7 +436,23 @@ def test_who_answers_second_is_told_what_the_first_said_and_keeps_what_was_writt
     assert "thick" in said
     assert "created" not in said  # that was seen
     assert "too dear" in late.text
-    assert "Since you looked" in browser.get("/inbox/paper", params={"seen": record.version}).text
+    seen = {"seen": f"{record.version}-0"}
+    assert "Since you looked" in browser.get("/inbox/paper", params=seen).text
+
+
+def test_after_an_answer_the_counts_are_those_without_it(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name in ("one", "two", "three"):
+        bring(interlock, name, "awaiting_confirmation")
+    assert "1 of 3" in text_of(browser, "/inbox/one")
+    form = {"proposal": interlock.show("one").proposal, "choice": "reject"}
+
+    after = post(browser, "/inbox/one", **form).headers["location"]
+
+    said = text_of(browser, after)
+    assert "1 of 2" in said
+    assert "open questions: 2" in said
 
 
 def test_several_cards_get_one_answer_each_with_its_result(
@@ -548,7 +564,7 @@ def test_evidence_that_fails_leaves_the_question_and_its_answers(
 
     assert "This part cannot be shown. The log of this server has the error." in shown
     assert 'name="choice"' in shown
-    news = browser.get("/inbox/paper?seen=1", headers={"HX-Request": "true"}).text
+    news = browser.get("/inbox/paper?seen=1-0", headers={"HX-Request": "true"}).text
     assert "This part cannot be shown" not in news, "no evidence is read to look for news"
 
 
@@ -558,7 +574,7 @@ def test_what_an_agent_writes_is_harmless_in_every_new_place(
     consent(interlock, "paper", parameters={"text": MARKUP, MARKUP: 1}, summary=MARKUP)
     proposal = interlock.show("paper").proposal
     step(interlock, "paper", "edited", {"parameters": {"text": MARKUP}})
-    form = {"proposal": proposal, "choice": "reject", "reason": MARKUP, "seen": "1"}
+    form = {"proposal": proposal, "choice": "reject", "reason": MARKUP, "seen": "1-0"}
     wrong = {"choice": MARKUP, "proposal": [interlock.show("paper").proposal, MARKUP]}
 
     pages = [

@@ -116,7 +116,7 @@ def test_the_news_of_a_card_are_read_once_for_all(
 ) -> None:
     monkeypatch.setattr(live, "KEPT_S", 3_600)
     proposal = bring(interlock, "paper", "awaiting_confirmation").proposal
-    ann, ben, path = viewer("ann"), viewer("ben"), "/inbox/paper?seen=1"
+    ann, ben, path = viewer("ann"), viewer("ben"), "/inbox/paper?seen=1-0"
 
     ann.get(path, headers=RENEWED)
     interlock.claim_card("paper", proposal=proposal, holder="later")

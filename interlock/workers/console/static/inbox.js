@@ -47,6 +47,21 @@ function press(chosen) {
   chosen.click();
 }
 
+// A question that is not open any more takes no answer. What was written stays, to be read or copied.
+function close() {
+  const news = document.querySelector("#news");
+  if (!news) return;
+  const isOpen = (proposal) => JSON.parse(news.dataset.open).includes(proposal);
+  for (const form of document.querySelectorAll("main form:has(> input[name=proposal])")) {
+    if (isOpen(form.elements.proposal.value)) continue;
+    const isWritten = [...form.elements].some((one) => "defaultValue" in one && one.value !== one.defaultValue);
+    if (isWritten) form.querySelectorAll("button").forEach((one) => one.remove());
+    else (form.closest("details.answer") ?? form).remove();
+  }
+  for (const said of document.querySelectorAll("[data-ends]")) said.hidden = isOpen(said.dataset.ends);
+}
+document.addEventListener("htmx:afterSwap", close);
+
 // In the list, a key is about the row that was reached.
 function openIn(row, key) {
   const button = row.querySelector(`.quick [data-key="${key}"]`);
@@ -57,7 +72,7 @@ function openIn(row, key) {
 
 document.addEventListener("submit", (event) => {
   const button = event.submitter ?? event.target.querySelector("button");
-  if (button && !isReady(button)) event.preventDefault();
+  if (button ? !isReady(button) : event.target.elements.proposal) event.preventDefault();
 });
 
 document.addEventListener("keydown", (event) => {
