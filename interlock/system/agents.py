@@ -28,11 +28,11 @@ from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
+    LEASE_LOST_ERRORS,
     REPORT_FD,
     WATCHDOG_LOST,
     AgentProcess,
     Exit,
-    LogFiles,
     SpawnError,
 )
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
@@ -48,12 +48,7 @@ from interlock.workers.supervision.launch import (
     launch,
     process_label,
 )
-from interlock.workers.supervision.leased_process import (
-    FOLDER_DELETED,
-    LEASE_LOST_ERRORS,
-    Command,
-    LeasedProcess,
-)
+from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.logs import read_logs, tail_agent
 from interlock.workers.supervision.redaction import last_words, secrets_of
@@ -86,7 +81,6 @@ from interlock.workers.supervision.streams.interlock import WAIT_S_MAX, ReportKi
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 __all__ = [
-    "FOLDER_DELETED",
     "KILL_BY_PASSED",
     "LABEL_VARIABLE",
     "LEASE_LOST_ERRORS",
@@ -107,8 +101,6 @@ __all__ = [
     "Compacted",
     "Exit",
     "LaunchSpec",
-    "LeasedProcess",
-    "LogFiles",
     "Logs",
     "MailSent",
     "MessageWritten",

@@ -38,7 +38,6 @@ from interlock.workers.engine.card import (
 )
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.news import NewsFeed, NewsItem
@@ -75,7 +74,6 @@ __all__ = [
     "EarlyError",
     "Filter",
     "Handler",
-    "Heartbeat",
     "Holds",
     "InUseError",
     "Indexes",

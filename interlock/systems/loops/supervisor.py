@@ -21,8 +21,6 @@ from interlock.git.private_copy import bring_commits, bring_in, sandbox_of
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import (
-    FOLDER_DELETED,
-    LEASE_LOST_ERRORS,
     STREAMS,
     AgentBlocked,
     AgentFailed,
@@ -30,8 +28,6 @@ from interlock.system.agents import (
     AgentReady,
     Command,
     Exit,
-    LeasedProcess,
-    LogFiles,
     MailSent,
     Progress,
     RejectedLine,
@@ -79,7 +75,6 @@ class SessionSupervisor(Supervisor):
     def __init__(self, spec: SessionLaunchSpec, records: Records) -> None:
         super().__init__(spec, records, "loop", SESSION)
         self.spec = spec
-        self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.work = self.adopt("loop", SESSION, spec.key, spec.token)
         self.name = name_of(self.work.record.id)
@@ -95,24 +90,27 @@ class SessionSupervisor(Supervisor):
     def run(self) -> None:
         """Run the session to its end and fire its outcome."""
         with self.heartbeat.holding(self.work.held):
-            if outcome := self._run_session():
-                self.work.fire_or_settle(outcome)
+            self.work.fire_or_settle(self._run_session())
 
-    def _run_session(self) -> Outcome | None:
-        """Run the session, and return its outcome; None if its work folder was deleted."""
-        leases = (self.work,)
+    def _run_session(self) -> Outcome:
+        """Run the session, and return its outcome."""
         try:
-            process = LeasedProcess(self._command(), lambda: leases, work_folder=self.work_folder)
+            command = self._command()
             self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
-            self.began_at = time.monotonic()
-            agent = process.start()
-        except (GitError, SandboxError, SpawnError, OSError) as refusal:
+        except (GitError, SandboxError, OSError) as refusal:
             return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
-        with agent:
-            ended = process.follow(agent, read=self._read_reports, act=self._act)
-        with suppress(GitError, OSError):  # the next prompt tries it again
-            bring_in(self._repository(), self.tree)
-        return None if ended.reason_by_us == FOLDER_DELETED else self._outcome(ended)
+        leases = (self.work,)
+        self.began_at = time.monotonic()
+        try:
+            ended = self.run_command(
+                command, lambda: leases, read=self._read_reports, act=self._act
+            )
+        except SpawnError as refusal:
+            return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+        finally:
+            with suppress(GitError, OSError):  # the next prompt tries it again
+                bring_in(self._repository(), self.tree)
+        return self._outcome(ended)
 
     def _command(self) -> Command:
         spec = self.spec
@@ -125,11 +123,8 @@ class SessionSupervisor(Supervisor):
             arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
             folder=Path(spec.worktree),
             environment=environment_of_work(variables),
-            logs=LogFiles(
-                self.work_folder / "output.log",
-                self.work_folder / "errors.log",
-                self.dispatch.settings.agent_log_bytes_max,
-            ),
+            output=self.work_folder / "output.log",
+            errors=self.work_folder / "errors.log",
             process_label=spec.process_label,
             sandbox=self._sandbox(),
             more_follows=True,
@@ -144,7 +139,7 @@ class SessionSupervisor(Supervisor):
         return confined and confined.with_more(shown=[(prompt, prompt)])
 
     def _repository(self) -> Repository:
-        return open_repository(self.dispatch.settings, Path(str(self.work.record.data["repo"])))
+        return open_repository(self.records.settings, Path(str(self.work.record.data["repo"])))
 
     def _act(self, process: AgentProcess) -> None:
         """Obey an order to stop or to interrupt, and start the session when it is ready."""
@@ -237,7 +232,7 @@ class SessionSupervisor(Supervisor):
             self.work.audit(kind, detail)
 
     def _words(self, text: str) -> str:
-        return last_words(text, self.dispatch.settings, DETAIL_LENGTH_MAX)
+        return last_words(text, self.records.settings, DETAIL_LENGTH_MAX)
 
     def _outcome(self, ended: Exit) -> Outcome:
         fields: dict[str, Any] = {
@@ -258,7 +253,7 @@ class SessionSupervisor(Supervisor):
             return Outcome("session_succeeded", fields)
         code = ended.reason_by_us or "exit"
         printed = ended.errors.strip() or f"it ended with {ended.code}"
-        detail = LEASE_LOST_ERRORS.get(code, printed)
+        detail = ended.lease_lost or printed
         return Outcome("session_error", fields | {"code": code, "detail": self._words(detail)})
 
 

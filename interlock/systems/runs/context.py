@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock import EffectWork
+from interlock import EffectWork, Settings
 from interlock.git.checkpoint_store import (
     FOLDER,
     STORE,
     Checkpoint,
     CheckpointStore,
 )
-from interlock.system.agents import Sandbox, clock, folder_sandbox, trace_settings
+from interlock.system.agents import Sandbox, Supervisor, folder_sandbox, trace_settings
 from interlock.system.files import write_private
 from interlock.system.records import (
     PREFIX,
-    Dispatch,
-    Heartbeat,
     InitialLease,
+    Lease,
     as_variable,
     read_initial_lease,
 )
-from interlock.system.tables import Cause
 from interlock.systems.runs.machines.effects import STEP
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
@@ -43,14 +41,18 @@ class RunContext:
     """One run while its supervisor executes it. `work` holds the run's lease."""
 
     work: EffectWork
-    dispatch: Dispatch
-    heartbeat: Heartbeat
+    supervisor: Supervisor
     plan: RunPlan
     workspace: Path
     paths: RunPaths
     checkpoint_store: CheckpointStore
     # The newest checkpoint of this run, at which its branch must still be at the next one.
     tip: str | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the supervisor's process."""
+        return self.work.records.settings
 
     @property
     def branch(self) -> str:
@@ -71,22 +73,17 @@ class RunContext:
         initial: dict[str, Any] = {"codon_id": start.runtime_id}
         if start.loop_context is not None:
             initial["loop_context"] = start.loop_context.model_dump()
-        lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
-        initial_lease = InitialLease(uuid4().hex[:8], self.dispatch.holder, lease_ms)
-        asked_at = clock()
+        dispatch = self.work.dispatch
+        lease_ms = self.work.records.effect("codon", STEP.name).lease_ms
+        initial_lease = InitialLease(uuid4().hex[:8], dispatch.holder, lease_ms)
 
-        def create() -> None:
-            cause = Cause("launch")
-            self.dispatch.lifecycle.create(
-                "codon", paths.id, initial, cause, initial_lease=initial_lease
-            )
+        def create() -> Lease:
+            self.work.records.create("codon", paths.id, initial, initial_lease=initial_lease)
+            return read_initial_lease(dispatch, paths.id, initial_lease)
 
-        self.work.retried(create)
-        lease = self.work.retried(
-            lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
-        )
-        write_private(paths.lease_key, lease.key)
-        return EffectWork(self.dispatch, self.work.resources, lease, asked_at=asked_at)
+        work = self.supervisor.taken(lambda: self.work.retried(create))
+        write_private(paths.lease_key, work.key)
+        return work
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
         """Return sentinels of the plan by their ids."""
@@ -97,7 +94,7 @@ class RunContext:
 
         They can only read the checkpoints: by its settings that store could name programs for git.
         """
-        sandbox, folder = folder_sandbox(self.dispatch.settings, self.workspace), self.workspace
+        sandbox, folder = folder_sandbox(self.settings, self.workspace), self.workspace
         kept = [folder / FOLDER, folder / FOLDER / STORE]
         return sandbox and sandbox.with_more(read_only=kept)
 
@@ -122,7 +119,7 @@ class RunContext:
             return None
         # The libraries of models take a second to import, and most runs do not need them.
         module = import_module("interlock.systems.runs.sentinels.models")
-        settings = self.dispatch.settings
+        settings = self.settings
         models: ModelAccess = module.SentinelModels(
             base_url=settings.model_base_url,
             api_key=settings.model_api_key,
@@ -139,7 +136,7 @@ class RunContext:
 
     def model_settings(self) -> dict[str, str]:
         """Return, as variables, the settings that the process of a model's codon needs."""
-        settings = self.dispatch.settings
+        settings = self.settings
         found = {
             "MODEL_BASE_URL": settings.model_base_url,
             "MODEL_API_KEY": settings.model_api_key,

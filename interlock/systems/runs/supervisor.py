@@ -97,8 +97,7 @@ class RunSupervisor(Supervisor):
         checkpoint_store = CheckpointStore.open(self.workspace)
         context = RunContext(
             work=self.work,
-            dispatch=self.dispatch,
-            heartbeat=self.heartbeat,
+            supervisor=self,
             plan=plan,
             workspace=checkpoint_store.root,
             paths=self.paths,

@@ -14,7 +14,6 @@ from pathlib import Path
 from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.system.agents import (
-    FOLDER_DELETED,
     STREAMS,
     AbortRaised,
     AgentBlocked,
@@ -23,8 +22,6 @@ from interlock.system.agents import (
     CancelRequested,
     Command,
     Exit,
-    LeasedProcess,
-    LogFiles,
     ReportKinds,
     SpawnError,
     SplitRequested,
@@ -85,19 +82,22 @@ class TaskSupervisor(Supervisor):
         for work in self._leases():
             self.heartbeat.hold(work.held)
         try:
-            process = LeasedProcess(
-                self._command(), self._leases, work_folder=Path(self.spec.work_folder)
-            )
+            command = self._command()
             self.first_task.begin_if_once()
-            agent = process.start()
-        except (GitError, SpawnError, OSError, KernelError) as refusal:
+        except (GitError, OSError, KernelError) as refusal:
             self._report_spawn_failure(str(refusal))
             return
-        with agent:
-            self.started_at = time.monotonic()
-            self.first_task.report_spawned()
-            ended = process.follow(agent, read=self._read_reports, act=self._act)
-        if ended.reason_by_us != FOLDER_DELETED:
+        try:
+            ended = self.run_command(
+                command,
+                self._leases,
+                started=self._report_spawned,
+                read=self._read_reports,
+                act=self._act,
+            )
+        except SpawnError as refusal:
+            self._report_spawn_failure(str(refusal))
+        else:
             self._report_end(ended)
 
     def _leases(self) -> list[EffectWork]:
@@ -107,8 +107,7 @@ class TaskSupervisor(Supervisor):
         return [self.agent, self.task.work]
 
     def _command(self) -> Command:
-        spec, task = self.spec, self.first_task
-        work_folder = Path(spec.work_folder)
+        spec, task, work_folder = self.spec, self.first_task, self.work_folder
         (work_folder / TASK_FILE).write_text(task.prompt, "utf-8")
         variables = {}
         if not spec.session:
@@ -119,17 +118,18 @@ class TaskSupervisor(Supervisor):
             # A session outlives the worktree of its first task, so it starts in its work folder.
             folder=work_folder if spec.session else Path(spec.claim.worktree),
             environment=environment_of_work(prefixed),
-            logs=LogFiles(
-                work_folder / "output.log",
-                work_folder / "errors.log",
-                self.dispatch.settings.agent_log_bytes_max,
-            ),
+            output=work_folder / "output.log",
+            errors=work_folder / "errors.log",
             process_label=self.spec.process_label,
             sandbox=agent_sandbox(task, work_folder, is_session=spec.session),
             prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,
             reads_output=spec.stream != "plain",
         )
+
+    def _report_spawned(self, _: AgentProcess) -> None:
+        self.started_at = time.monotonic()
+        self.first_task.report_spawned()
 
     def _act(self, process: AgentProcess) -> None:
         """Do what is due: report that the agent works, end it, or give a session its next task.

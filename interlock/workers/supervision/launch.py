@@ -36,7 +36,7 @@ ERROR_LENGTH_MAX = 2_000
 READY = b"\0ready"
 
 
-class SupervisorError(RuntimeError):
+class SupervisorError(OSError):
     """A supervisor could not take over; the message has the reason."""
 
 
@@ -157,14 +157,11 @@ def hand_over(work: EffectWork[Any], module: str, spec: LaunchSpec) -> None:
     """Launch a supervisor that takes over the lease of an effect, and reports how that ends.
 
     `module` is where the supervisor's `main` is. The handler returns None after that. Raises
-    SupervisorError if no supervisor has taken over: the handler still has the lease.
+    OSError if no supervisor has taken over: the handler still has the lease.
     """
     lease, lease_ms = work.lease, work.held.lease_ms
     renew = partial(work.dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
-    try:
-        launch(module, spec.write(), renew, every_s=lease_ms / 3_000)
-    except OSError as refusal:
-        raise SupervisorError(str(refusal)) from refusal
+    launch(module, spec.write(), renew, every_s=lease_ms / 3_000)
     work.handed_over.set()
 
 

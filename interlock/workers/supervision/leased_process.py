@@ -9,42 +9,40 @@ from pathlib import Path
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.work import EffectWork
-from interlock.workers.processes.agent.process import (
-    KILL_BY_PASSED,
-    WATCHDOG_LOST,
-    AgentProcess,
-    Exit,
-    LogFiles,
-)
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
 from interlock.workers.processes.sandbox import Sandbox
 
 POLL_S = 0.1
 SLEPT = "slept"  # the note of a record whose work was at rest while its computer slept
 # The watchdog's kill deadline is moved only if it moves by more than this.
 ARM_AFTER_S = 1.0
-# The errors of processes that the supervisor did not end, by the reason of their end.
-LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this computer was away",
-    WATCHDOG_LOST: "its watchdog was lost",
-}
-# The reason for ending a process whose supervisor's work folder was deleted. Nothing is reported
-# of it, because a person who deletes the home of a deployment deletes its store as well.
+# The reason for ending a process whose supervisor's work folder was deleted.
 FOLDER_DELETED = "work folder deleted"
 FOLDER_DELETED_GRACE_S = 10.0
+
+
+class FolderDeletedError(RuntimeError):
+    """The work folder of a supervisor was deleted, and its process was ended.
+
+    Nothing is reported of that, because a person who deletes the home of a deployment deletes its
+    store as well.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A command, and everything that its process is started with.
 
-    The prompt is its standard input, which is closed after it unless `more_follows`. Its output is
-    logged; with `reads_output` it is also read line by line. It may have a sandbox.
+    The prompt is its standard input, which is closed after it unless `more_follows`. `output` and
+    `errors` are the logs of what it prints; with `reads_output` its output is also read line by
+    line. It may have a sandbox.
     """
 
     arguments: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
-    logs: LogFiles
+    output: Path
+    errors: Path
     process_label: str
     sandbox: Sandbox | None
     prompt: str = ""
@@ -55,7 +53,8 @@ class Command:
 class LeasedProcess:
     """A command whose process lives no longer than leases do. `leases` returns the present ones.
 
-    It also ends when its supervisor's `work_folder` is deleted.
+    It also ends when its supervisor's `work_folder` is deleted. Each of its logs keeps
+    `log_bytes_max`.
     """
 
     def __init__(
@@ -63,13 +62,30 @@ class LeasedProcess:
         command: Command,
         leases: Callable[[], Iterable[EffectWork]],
         *,
-        work_folder: Path | None,
+        log_bytes_max: int,
+        work_folder: Path,
     ) -> None:
         self.command, self._leases, self._work_folder = command, leases, work_folder
+        self._log_bytes_max = log_bytes_max
         self._kill_by = 0.0
 
+    def run(
+        self,
+        *,
+        read: Callable[[AgentProcess], object],
+        act: Callable[[AgentProcess], object],
+        started: Callable[[AgentProcess], object],
+    ) -> Exit:
+        """Run the command to its end, and return how it ended. See `Supervisor.run_command`."""
+        with self.start() as process:
+            started(process)
+            ended = self.follow(process, read=read, act=act)
+        if ended.reason_by_us == FOLDER_DELETED:
+            raise FolderDeletedError
+        return ended
+
     def start(self) -> AgentProcess:
-        """Start the process. Raises SpawnError, or OSError if a log cannot be made."""
+        """Start the process. Raises SpawnError."""
         command, self._kill_by = self.command, self._kill_deadline()
         arguments: Sequence[str] = command.arguments
         if command.sandbox is not None:
@@ -81,7 +97,7 @@ class LeasedProcess:
             prompt=command.prompt,
             more_follows=command.more_follows,
             reads_output=command.reads_output,
-            logs=command.logs,
+            logs=LogFiles(command.output, command.errors, self._log_bytes_max),
             label=command.process_label,
             kill_by=self._kill_by,
         )
@@ -109,7 +125,7 @@ class LeasedProcess:
             if kill_by > self._kill_by + ARM_AFTER_S:
                 self._kill_by = kill_by
                 process.arm(kill_by)
-            if self._work_folder is not None and is_deleted(self._work_folder):
+            if is_deleted(self._work_folder):
                 process.end(FOLDER_DELETED, grace_s=FOLDER_DELETED_GRACE_S)
             act(process)
 

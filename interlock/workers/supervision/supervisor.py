@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -30,8 +30,14 @@ from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import EffectWork
+from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.launch import LaunchSpec, take_over_and_supervise
+from interlock.workers.supervision.leased_process import (
+    Command,
+    FolderDeletedError,
+    LeasedProcess,
+)
 
 # Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
@@ -65,6 +71,7 @@ class Supervisor(ABC):
 
     def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
         self.records, self.dispatch = records.named(effect.name), records.dispatch
+        self.work_folder = Path(spec.work_folder)
         dispatch, self.resources = self.dispatch, Resources(records.settings)
         lease_s = records.effect(machine, effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
@@ -83,7 +90,8 @@ class Supervisor(ABC):
                 log_always_about(record=lease.record.id, effect=lease.name, attempt=lease.attempt)
             for lease in reversed(self._adopted):
                 stack.enter_context(traced(self.dispatch.views, lease.record, lease))
-            self.run()
+            with suppress(FolderDeletedError):
+                self.run()
 
     @abstractmethod
     def run(self) -> None:
@@ -91,16 +99,48 @@ class Supervisor(ABC):
 
     def adopt(self, machine: str, effect: Effect, key: str, token: str) -> EffectWork:
         """Take a lease over. Raises FencedError if its token is not valid any more."""
+
+        def adopted() -> Lease:
+            return self.dispatch.leases.adopt(
+                key,
+                self.dispatch.effect(machine, effect.name),
+                token,
+                nonce=uuid4().hex[:8],
+                holder=f"{self.dispatch.holder}:{os.getpid()}",
+            )
+
+        work = self.taken(adopted)
+        self._adopted.append(work.lease)
+        return work
+
+    def taken(self, take: Callable[[], Lease]) -> EffectWork:
+        """Return the work of a lease that a call gives to this process.
+
+        The time of the lease counts from the beginning of the call.
+        """
         asked_at = clock()
-        lease = self.dispatch.leases.adopt(
-            key,
-            self.dispatch.effect(machine, effect.name),
-            token,
-            nonce=uuid4().hex[:8],
-            holder=f"{self.dispatch.holder}:{os.getpid()}",
+        return EffectWork(self.dispatch, self.resources, take(), asked_at=asked_at)
+
+    def run_command(
+        self,
+        command: Command,
+        leases: Callable[[], Iterable[EffectWork]],
+        *,
+        act: Callable[[AgentProcess], object],
+        read: Callable[[AgentProcess], object] = AgentProcess.reports,
+        started: Callable[[AgentProcess], object] = lambda _: None,
+    ) -> Exit:
+        """Run a command whose process lives no longer than leases do, and return how it ended.
+
+        `leases` returns the present ones. `started` is called once it runs. At every poll `read`
+        takes what the process has written, and while the process runs, `act` may end it. If this
+        supervisor dies, the process is killed. Raises SpawnError if it cannot be started.
+        """
+        log_bytes_max = self.records.settings.agent_log_bytes_max
+        process = LeasedProcess(
+            command, leases, log_bytes_max=log_bytes_max, work_folder=self.work_folder
         )
-        self._adopted.append(lease)
-        return EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
+        return process.run(read=read, act=act, started=started)
 
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Records], Supervisor]) -> None:

@@ -8,9 +8,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from interlock.workers.processes.agent.process import KILL_BY_PASSED, AgentProcess, Exit, LogFiles
+import pytest
+
+from interlock.workers.processes.agent.process import (
+    KILL_BY_PASSED,
+    LEASE_LOST_ERRORS,
+    AgentProcess,
+    Exit,
+    SpawnError,
+)
 from interlock.workers.processes.clock import clock
-from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
+from interlock.workers.supervision.leased_process import (
+    Command,
+    FolderDeletedError,
+    LeasedProcess,
+)
 
 
 def ended(
@@ -25,13 +37,17 @@ def ended(
         arguments=("bash", "-c", script),
         folder=folder,
         environment={"PATH": os.environ["PATH"]},
-        logs=LogFiles(folder / "output.log", folder / "errors.log", 100_000),
+        output=folder / "output.log",
+        errors=folder / "errors.log",
         sandbox=None,
         process_label=str(folder),
     )
-    process = LeasedProcess(command, lambda: works, work_folder=work_folder)
-    with process.start() as running:
-        return process.follow(running, read=AgentProcess.reports, act=act)
+    process = leased(command, *works, work_folder=work_folder or folder)
+    return process.run(read=AgentProcess.reports, act=act, started=lambda _: None)
+
+
+def leased(command: Command, *works: Any, work_folder: Path) -> LeasedProcess:
+    return LeasedProcess(command, lambda: works, log_bytes_max=100_000, work_folder=work_folder)
 
 
 def dead_in(seconds: float) -> Any:
@@ -57,24 +73,23 @@ class Scripted:
         self.armed.append(kill_by)
 
 
-def test_the_kill_deadline_follows_the_lease_that_ends_first() -> None:
+def test_the_kill_deadline_follows_the_lease_that_ends_first(tmp_path: Path) -> None:
     process: Any = Scripted(polls=4)
     first, second = SimpleNamespace(kill_by=10.0), SimpleNamespace(kill_by=20.0)
-    leases: Any = [first, second]
     renewed = iter([20.5, 30.0, 40.0, 40.0])
-    leased = LeasedProcess(cast("Command", None), lambda: leases, work_folder=None)
+    followed = leased(cast("Command", None), first, second, work_folder=tmp_path)
 
     def renew(_: AgentProcess) -> None:
         first.kill_by = next(renewed)
 
-    end: Any = leased.follow(process, read=lambda _: None, act=renew)
+    end: Any = followed.follow(process, read=lambda _: None, act=renew)
 
     assert end == "ended"
     # The second lease is not renewed, so the deadline moves to its end and no further.
     assert process.armed == [10.0, 20.0]
 
 
-def test_a_sleep_is_noted_at_each_record_whose_lease_the_process_needs() -> None:
+def test_a_sleep_is_noted_at_each_record_whose_lease_the_process_needs(tmp_path: Path) -> None:
     process: Any = Scripted(polls=2)
     process.sleeps = [150.4]
     notes = list[tuple[str, str, Any]]()
@@ -82,10 +97,9 @@ def test_a_sleep_is_noted_at_each_record_whose_lease_the_process_needs() -> None
     def work(name: str) -> Any:
         return SimpleNamespace(kill_by=10.0, note=lambda *note: notes.append((name, *note)))
 
-    leases: Any = [work("agent"), work("task")]
-    leased = LeasedProcess(cast("Command", None), lambda: leases, work_folder=None)
+    followed = leased(cast("Command", None), work("agent"), work("task"), work_folder=tmp_path)
 
-    leased.follow(process, read=lambda _: None, act=lambda _: None)
+    followed.follow(process, read=lambda _: None, act=lambda _: None)
 
     assert notes == [(name, "slept", {"seconds": 150}) for name in ("agent", "task")]
 
@@ -94,13 +108,22 @@ def test_the_lease_that_is_not_renewed_ends_the_process(tmp_path: Path) -> None:
     end = ended(tmp_path, "sleep 60", dead_in(60), dead_in(0.5))
 
     assert end.reason_by_us == KILL_BY_PASSED
+    assert end.lease_lost == LEASE_LOST_ERRORS[KILL_BY_PASSED]
 
 
 def test_a_process_is_ended_for_the_reason_of_its_supervisor(tmp_path: Path) -> None:
     def end(process: AgentProcess) -> None:
         process.end("enough", grace_s=5)
 
-    assert ended(tmp_path, "sleep 60", dead_in(60), act=end).reason_by_us == "enough"
+    ending = ended(tmp_path, "sleep 60", dead_in(60), act=end)
+    assert (ending.reason_by_us, ending.lease_lost) == ("enough", "")
+
+
+def test_a_command_whose_logs_cannot_be_made_is_not_started(tmp_path: Path) -> None:
+    (tmp_path / "output.log").mkdir()
+    with pytest.raises(SpawnError, match=r"^cannot start 'bash': .*output.log"):
+        ended(tmp_path, "touch started", dead_in(60))
+    assert not (tmp_path / "started").exists()
 
 
 def test_a_process_is_ended_when_the_work_folder_of_its_supervisor_is_deleted(
@@ -113,5 +136,5 @@ def test_a_process_is_ended_when_the_work_folder_of_its_supervisor_is_deleted(
         if work_folder.exists():
             work_folder.rmdir()
 
-    end = ended(tmp_path, "sleep 60", dead_in(60), act=delete, work_folder=work_folder)
-    assert end.reason_by_us == FOLDER_DELETED
+    with pytest.raises(FolderDeletedError):
+        ended(tmp_path, "sleep 60", dead_in(60), act=delete, work_folder=work_folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock import EffectWork, Outcome
-from interlock.system.agents import SupervisorError, hand_over, kill_leftovers, process_label
+from interlock.system.agents import hand_over, kill_leftovers, process_label
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.paths import AgentPaths
 
@@ -27,6 +27,6 @@ def session(work: EffectWork) -> Outcome | None:
         kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
     try:
         hand_over(work, "interlock.systems.loops.supervisor", spec)
-    except SupervisorError as refusal:
+    except OSError as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
     return None

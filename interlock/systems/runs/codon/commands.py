@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from interlock.system.agents import Command, LogFiles, environment_of_work, python_variables
+from interlock.system.agents import Command, environment_of_work, python_variables
 from interlock.system.files import write_private
 from interlock.system.records import PREFIX
 from interlock.systems.runs.context import RunContext
@@ -38,12 +38,12 @@ class CodonCommands:
 
     def shell(self, script: str, **more: str) -> Command:
         """Return the command that runs a shell script in the workspace."""
-        log_bytes_max = self.context.dispatch.settings.agent_log_bytes_max
         return Command(
             arguments=("bash", "-c", script),
             folder=self.context.workspace,
             environment=self.environment(more),
-            logs=LogFiles(self.paths.output, self.paths.errors, log_bytes_max),
+            output=self.paths.output,
+            errors=self.paths.errors,
             process_label=self.process_label,
             sandbox=self.context.sandbox(),
         )
@@ -97,7 +97,6 @@ class CodonCommands:
         """Copy the conversation as it was at the end of the execution that this one continues."""
         if self.previous is None or not self.start.previous_session_id:
             return
-        settings = self.context.dispatch.settings
-        earlier = codon_paths(self.previous.record, settings).conversation
+        earlier = codon_paths(self.previous.record, self.context.settings).conversation
         if earlier.is_file():
             write_private(self.paths.conversation, earlier.read_text("utf-8"))

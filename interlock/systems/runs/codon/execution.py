@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, assert_never
 
@@ -17,18 +17,15 @@ from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.system.agents import (
     LABEL_VARIABLE,
-    LEASE_LOST_ERRORS,
     STREAMS,
     AgentProcess,
     Command,
     Exit,
-    LeasedProcess,
     ReportKinds,
     SpawnError,
     last_words,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
-from interlock.system.records import NoteDraft
 from interlock.system.text import sentence
 from interlock.systems.runs.codon.commands import CodonCommands
 from interlock.systems.runs.codon.rig import Rig, RigError
@@ -83,7 +80,7 @@ class CodonExecution:
         usage: BudgetUsage,
     ) -> None:
         self.context, self.start, self.codon = context, start, start.codon
-        self.paths, self.work = paths, work
+        self.paths, self.work, self.leases = paths, work, (context.work, work)
         agent_label, sentinels_label = paths.process_labels(self.work.key)
         self.commands = CodonCommands(context, start, paths, previous, process_label=agent_label)
         self.transcript = Transcript(self._observe)
@@ -96,10 +93,11 @@ class CodonExecution:
         self.early_events: list[SentinelEvent] | None = []
         self.limits = CodonLimits(self.codon, context.plan.budget, usage)
         self.rejected_lines = 0
+        self.active_at = 0.0  # of the agent, by time.monotonic
 
     def run(self) -> None:
         """Execute the codon to its end. If another process ended its record, settle its effect."""
-        with self.context.heartbeat.holding(self.work.held):
+        with self.context.supervisor.heartbeat.holding(self.work.held):
             try:
                 with self.host:
                     self._run_steps()
@@ -150,7 +148,7 @@ class CodonExecution:
             items=self.codon.rig,
             workspace=self.context.workspace,
             base=self.commands.shell("true"),
-            new_process=self._process,
+            run_command=self._run_command,
             reason_to_end=self._order_to_end,
         )
         for problem in rig.set_up():
@@ -175,24 +173,31 @@ class CodonExecution:
         return sentinel_load_failure(tuple(failure.sentinel for failure in missing), why=why)
 
     def _run_agent(self) -> Exit:
-        """Run the agent's process to its end. Raises SpawnError or OSError where none started."""
-        process = self._process(self.commands.agent())
-        with process.start() as agent:
-            self.limits.start()
-            payload: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.paths.output)}
-            if self.start.previous_session_id:
-                payload["previous_session_id"] = self.start.previous_session_id
-            self._fire(Trigger.INITIALIZE, payload)
-            if not self.output_stream.reports_result:
-                # A command without reports names no session: use the one before, or a new id.
-                self.transcript.session_id = self.start.previous_session_id or self.paths.id
-            ended = process.follow(agent, read=self._record_reports, act=self._end_if_due)
-            # The last reports may have used up a budget: this call notes that in the limits.
-            self._reason_to_end(agent)
-            return ended
+        """Run the agent's process to its end. Raises SpawnError if it cannot be started."""
+        ended = self.context.supervisor.run_command(
+            self.commands.agent(),
+            lambda: self.leases,
+            started=self._initialize,
+            read=self._record_reports,
+            act=self._end_if_due,
+        )
+        # The last reports may have used up a budget: this call notes that in the limits.
+        self._reason_to_end()
+        return ended
+
+    def _initialize(self, agent: AgentProcess) -> None:
+        self.limits.start()
+        payload: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.paths.output)}
+        if self.start.previous_session_id:
+            payload["previous_session_id"] = self.start.previous_session_id
+        self._fire(Trigger.INITIALIZE, payload)
+        if not self.output_stream.reports_result:
+            # A command without reports names no session: use the one before, or a new id.
+            self.transcript.session_id = self.start.previous_session_id or self.paths.id
 
     def _record_reports(self, agent: AgentProcess) -> None:
         """Read the agent's reports, and write their changes to the record."""
+        self.active_at = agent.progress
         for _ in range(100):
             if not self._read_reports(agent):
                 break
@@ -231,12 +236,12 @@ class CodonExecution:
 
     def _end_if_due(self, agent: AgentProcess) -> None:
         """End the agent's process if an order or a limit asks for it."""
-        if reason := self._reason_to_end(agent):
+        if reason := self._reason_to_end():
             agent.end(reason, grace_s=CODON_END_S)
 
-    def _reason_to_end(self, agent: AgentProcess) -> str | None:
+    def _reason_to_end(self) -> str | None:
         """Return the order or the limit for which the agent's process must end now, or None."""
-        return self._order_to_end() or self.limits.reason_to_end(self.transcript, agent.progress)
+        return self._order_to_end() or self.limits.reason_to_end(self.transcript, self.active_at)
 
     def _order_to_end(self) -> str | None:
         """Return STOPPED or SKIPPED where a person ordered it, or a lease is lost."""
@@ -265,8 +270,8 @@ class CodonExecution:
         reports_no_result = not self.output_stream.reports_result
         done = transcript.result_received or (reports_no_result and ended.code == 0)
         said = transcript.error or ended.errors.strip()
-        said = last_words(said, self.context.dispatch.settings, 4_000)
-        error = LEASE_LOST_ERRORS.get(reason) or said
+        said = last_words(said, self.context.settings, 4_000)
+        error = ended.lease_lost or said
         outcome = outcome_of(
             EndFacts(
                 stopped=self._order_to_end() == STOPPED,
@@ -346,11 +351,10 @@ class CodonExecution:
     def _note_late_costs(self) -> None:
         """Note the costs that the record cannot count any more; they are shown as late."""
         if costs := self.transcript.unrecorded_micro:
-            token = self.work.lease.token
-            draft = NoteDraft("late_costs", {"cost": costs}, deltas={"late": costs})
+            op_id, deltas = f"{self.work.lease.token}/late_costs", {"late": costs}
             with suppress(KernelError):
-                self.context.dispatch.lifecycle.note(
-                    self.work.record, draft, op_id=f"{token}/late_costs"
+                self.work.records.note(
+                    self.work.record, "late_costs", {"cost": costs}, op_id=op_id, deltas=deltas
                 )
 
     def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
@@ -359,7 +363,7 @@ class CodonExecution:
             after = self.work.fire(Outcome(str(trigger), payload)).state
         except IllegalTransitionError:
             # An event from outside has moved the codon on, or has ended it.
-            read = self.context.dispatch.views.record
+            read = self.work.records.views.record
             self.work.record = self.work.retried(lambda: read(self.paths.id))
             if self.work.record.state not in LIVE:
                 raise FencedError(self.paths.id, self.work.lease.token) from None
@@ -391,5 +395,5 @@ class CodonExecution:
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
-    def _process(self, command: Command) -> LeasedProcess:
-        return LeasedProcess(command, lambda: (self.context.work, self.work), work_folder=None)
+    def _run_command(self, command: Command, act: Callable[[AgentProcess], object]) -> Exit:
+        return self.context.supervisor.run_command(command, lambda: self.leases, act=act)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.system.agents import AgentProcess, Command, LeasedProcess, SpawnError
+from interlock.system.agents import AgentProcess, Command, Exit, SpawnError
 from interlock.system.text import sentence
 from interlock.systems.runs.codon import rig_copy
 from interlock.systems.runs.codon.usage import CODON_END_S
@@ -20,7 +20,7 @@ TIMED_OUT = "rig_timeout"
 # A copy that makes progress may take long: this limit is for a disk that does not answer.
 COPY_S = 86_400
 COPY_PROGRAM = Path(rig_copy.__file__)
-NewProcess = Callable[[Command], LeasedProcess]
+RunCommand = Callable[[Command, Callable[[AgentProcess], object]], Exit]
 
 
 class RigError(Exception):
@@ -38,14 +38,14 @@ class RigError(Exception):
 class Rig:
     """The items of a rig, and how their commands are run.
 
-    `base` is the command that is run with other arguments, `new_process` prepares a command's
-    process, and `reason_to_end` returns why to stop, if there is a reason.
+    `base` is the command that is run with other arguments. `run_command` runs a command and calls
+    back while it runs, and `reason_to_end` returns why to stop, if there is a reason.
     """
 
     items: tuple[RigCopy | RigCommand, ...]
     workspace: Path
     base: Command
-    new_process: NewProcess
+    run_command: RunCommand
     reason_to_end: Callable[[], str | None]
 
     def set_up(self) -> list[str]:
@@ -90,24 +90,22 @@ class Rig:
         return self.workspace / path
 
     def _run(self, number: int, arguments: tuple[str, ...], folder: Path, timeout_s: int) -> None:
-        logs = replace(
-            self.base.logs,
-            output=self.base.logs.output.with_name(f"rig-{number}.log"),
-            errors=self.base.logs.errors.with_name(f"rig-{number}.errors.log"),
+        command = replace(
+            self.base,
+            arguments=arguments,
+            folder=folder,
+            output=self.base.output.with_name(f"rig-{number}.log"),
+            errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
         )
         until = time.monotonic() + timeout_s
-        process = self.new_process(
-            replace(self.base, arguments=arguments, folder=folder, logs=logs)
-        )
 
         def act(running: AgentProcess) -> None:
             if reason := self.reason_to_end() or (TIMED_OUT if time.monotonic() > until else None):
                 running.end(reason, grace_s=CODON_END_S)
 
         try:
-            with process.start() as running:
-                ended = process.follow(running, read=AgentProcess.reports, act=act)
-        except (SpawnError, OSError) as error:
+            ended = self.run_command(command, act)
+        except SpawnError as error:
             raise RigError(number, sentence(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:
             problem = f"it took more than {timeout_s} s"

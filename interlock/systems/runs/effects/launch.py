@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock import EffectWork, Outcome
-from interlock.system.agents import LaunchSpec, SupervisorError, hand_over
+from interlock.system.agents import LaunchSpec, hand_over
 from interlock.systems.runs.paths import RunPaths
 
 
@@ -19,6 +19,6 @@ def launch_run_supervisor(work: EffectWork) -> Outcome | None:
     spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(work_folder))
     try:
         hand_over(work, "interlock.systems.runs.supervisor", spec)
-    except SupervisorError as refusal:
+    except OSError as refusal:
         return Outcome("fail", {"reason": f"its supervisor could not be started: {refusal}"})
     return None

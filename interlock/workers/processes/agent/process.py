@@ -35,7 +35,14 @@ _CLOSE_S_MAX = 20.0
 SLEEPS_MAX = 100  # that are kept until they are taken
 
 
-class SpawnError(Exception):
+# The errors of processes that their supervisor did not end, by the reason of their end.
+LEASE_LOST_ERRORS = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this computer was away",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
+
+
+class SpawnError(OSError):
     """The command cannot be started, and no part of it ran. The message has the reason."""
 
     def __init__(self, command: Sequence[str], problem: str) -> None:
@@ -63,6 +70,11 @@ class Exit:
     wall_s: float
     cpu_s: float
     max_rss_bytes: int
+
+    @property
+    def lease_lost(self) -> str:
+        """The error of an agent that died with its lease or its watchdog; '' of any other."""
+        return LEASE_LOST_ERRORS.get(self.reason_by_us or "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +121,18 @@ class AgentProcess:
 
         The command gets this environment, the label and the report descriptor, but no variable of
         this process. The prompt goes to stdin, which is then closed unless `more_follows`. With
-        `reads_output` the caller has to take the output's lines. Raises SpawnError, or OSError if a
-        log cannot be made.
+        `reads_output` the caller has to take the output's lines. Raises SpawnError.
         """
         problem = _problem(command, folder, {**environment, LABEL_VARIABLE: label}, prompt)
         if problem is not None:
             raise SpawnError(command, problem)
-        output, errors = _open(logs)
-        pipes = Pipes(
-            output=output, errors=errors, prompt=prompt.encode(), more_follows=more_follows
-        )
+        try:
+            output, errors = _open(logs)
+            pipes = Pipes(
+                output=output, errors=errors, prompt=prompt.encode(), more_follows=more_follows
+            )
+        except OSError as error:
+            raise SpawnError(command, str(error)) from error
         if reads_output:
             pipes.keep_output_lines()
         added = {LABEL_VARIABLE: label, REPORT_FD: str(pipes.agent_ends[-1])}

@@ -500,7 +500,7 @@ def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
 def test_the_process_may_send_spans_where_its_supervisor_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    supervised: Any = SimpleNamespace(dispatch=SimpleNamespace(settings=Settings()))
+    supervised: Any = SimpleNamespace(settings=Settings())
     assert "INTERLOCK_TRACES" not in RunContext.model_settings(supervised)
 
     monkeypatch.setattr(Tracing, "tracer", NoOpTracer())

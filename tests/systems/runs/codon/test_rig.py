@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from interlock.systems.runs.codon import rig
 from interlock.systems.runs.codon.rig import Rig, RigError
 from interlock.systems.runs.codon.rig_copy import main
 from interlock.systems.runs.plan.rig import RigCommand, RigCopy, RigFolder
-from interlock.workers.processes.agent.process import LogFiles
+from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.leased_process import Command, LeasedProcess
 
@@ -48,20 +49,27 @@ class Site:
         found = (path for path in top.rglob("*") if path.is_file())
         return {str(path.relative_to(top)): path.read_text() for path in sorted(found)}
 
-    def process(self, command: Command) -> LeasedProcess:
+    def run(self, command: Command, act: Callable[[AgentProcess], object]) -> Exit:
         self.ran.append(command.arguments)
-        return LeasedProcess(command, lambda: (self.work,), work_folder=None)
+        process = LeasedProcess(
+            command,
+            lambda: (self.work,),
+            log_bytes_max=LOG_BYTES_MAX,
+            work_folder=self.workspace,
+        )
+        return process.run(read=AgentProcess.reports, act=act, started=lambda _: None)
 
     def set_up(self, *items: RigCopy | RigCommand) -> list[str]:
         base = Command(
             arguments=("true",),
             folder=self.workspace,
             environment={"PATH": os.environ["PATH"]},
-            logs=LogFiles(self.logs / "output.log", self.logs / "errors.log", LOG_BYTES_MAX),
+            output=self.logs / "output.log",
+            errors=self.logs / "errors.log",
             sandbox=None,
             process_label=str(self.workspace),
         )
-        rig = Rig(items, self.workspace, base, self.process, lambda: self.order)
+        rig = Rig(items, self.workspace, base, self.run, lambda: self.order)
         return rig.set_up()
 
     def refusal(self, source: str, target: str) -> str:
