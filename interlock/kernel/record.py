@@ -144,6 +144,11 @@ class RecordContent(Generic[D]):
     schema: int = 1
     was: str = ""  # the state as the store has it, where an older table left it with another name
 
+    @property
+    def root(self) -> str:
+        """The id of the root of its family."""
+        return root_of(self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Record(RecordContent[D]):
@@ -158,11 +163,6 @@ class Record(RecordContent[D]):
     entries: tuple[Entry, ...] = ()
     timers: tuple[TimerEntry, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def root(self) -> str:
-        """The id of the root of its family."""
-        return root_of(self.id)
 
     @property
     def parent(self) -> RecordId | None:

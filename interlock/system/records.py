@@ -9,7 +9,7 @@ from __future__ import annotations
 from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, Restored, recomputed
 from interlock.kernel.store import codec
-from interlock.kernel.store.codec import UNREADABLE, digest, encode, unreadable_record
+from interlock.kernel.store.codec import UNREADABLE, unreadable_record
 from interlock.kernel.store.commands import (
     Call,
     Commit,
@@ -25,18 +25,13 @@ from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.listings import Filter, ListedRecord
 from interlock.kernel.store.outputs import OutputSource
 from interlock.kernel.store.repairs import NOTHING_YET, Repairs
-from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
 from interlock.workers.engine.answer_links import answer_links
-from interlock.workers.engine.card import (
-    asks_person,
-    card_of,
-    no_registry,
-    question_of,
-)
+from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
+from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import read_initial_lease
@@ -45,14 +40,7 @@ from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.engine.record_filter import record_filter
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.submission import (
-    EarlyError,
-    Name,
-    Request,
-    check_submission,
-    op_id_of_call,
-    was_created_with,
-)
+from interlock.workers.engine.submission import EarlyError, Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.engine.system import PlainRequest, RecordWords, StarvedCount
 from interlock.workers.engine.trace_context import brief_traces, span_of_environment
@@ -63,13 +51,12 @@ from interlock.workers.up_file import settings_here
 __all__ = [
     "CLAIM_VARIABLES",
     "HOLDER",
-    "MISSING",
     "NOTHING_YET",
-    "PLACEHOLDER",
     "PREFIX",
     "UNREADABLE",
     "Call",
     "Commit",
+    "Countdown",
     "Dispatch",
     "EarlyError",
     "Filter",
@@ -103,7 +90,6 @@ __all__ = [
     "SettingsError",
     "StarvedCount",
     "StateKey",
-    "Subscriber",
     "Sweep",
     "Views",
     "Warrant",
@@ -112,18 +98,12 @@ __all__ = [
     "as_variable",
     "asks_person",
     "brief_traces",
-    "card_of",
-    "check_submission",
     "cloud_event",
     "codec",
-    "digest",
-    "encode",
     "facts_read",
     "fold",
     "ms",
-    "no_registry",
     "of_machine",
-    "op_id_of_call",
     "polls",
     "position",
     "question_of",
@@ -135,5 +115,4 @@ __all__ = [
     "traced",
     "traced_tool",
     "unreadable_record",
-    "was_created_with",
 ]

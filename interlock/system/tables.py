@@ -18,7 +18,6 @@ from interlock.kernel.choice_words import (
 from interlock.kernel.cycles import cycles_in
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import EFFECT_FAILED, START, Cause, words_of
-from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
@@ -114,7 +113,6 @@ __all__ = [
     "as_words",
     "carry",
     "columns_of",
-    "countdowns_begun",
     "cycles_in",
     "dollars",
     "failure_detail",

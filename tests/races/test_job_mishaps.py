@@ -21,6 +21,7 @@ from interlock.systems.jobs.attempt import AttemptResult, run_attempt
 from interlock.systems.jobs.client import Graphs, JobCommandError
 from interlock.systems.jobs.file.file import read_graph
 from interlock.systems.jobs.machines.effects import SCHEDULING
+from interlock.systems.jobs.machines.job.data import ExecutorData
 from interlock.systems.jobs.machines.job.limits import UNBEGUN_MAX
 from interlock.systems.jobs.slots import acquire_slots
 from interlock.systems.jobs.status import STARVES, GraphView
@@ -347,7 +348,7 @@ def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_wo
     seen: list[tuple[int, int]] = []
 
     async def slow(
-        work: EffectWork, executor: Mapping[str, Any], role: str, folder: Path
+        work: EffectWork, executor: ExecutorData, role: str, folder: Path
     ) -> AttemptResult:
         """Wait nearly as long as a job may be silent, first in the queue, then in each phase."""
         later(worker, WAITS_MS)

@@ -76,7 +76,7 @@ def job(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> str:
 
 
 def right(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> bool:
-    return read_manifest(folder) == manifest_now(worker.dispatch, job_id)
+    return read_manifest(folder) == manifest_now(worker.client.records, job_id)
 
 
 def numbers(found: dict[str, Any]) -> list[str]:

@@ -8,8 +8,11 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.errors import IdTakenError
-from interlock.system.records import Dispatch, EarlyError, digest, encode
+from interlock.system.records import EarlyError, Records
 from interlock.system.tables import Record, cycles_in
+from interlock.systems.jobs.machines.graph.data import GraphData
+from interlock.systems.jobs.machines.graph.table import State as GraphState
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State
 
 PAGE = 1_000  # jobs that are read at one time
@@ -30,8 +33,8 @@ class CycleError(CallError):
 class GraphAdmission:
     """Refuses graphs and jobs that cannot be created or started, with the reason."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
-        self.dispatch = dispatch
+    def __init__(self, records: Records) -> None:
+        self.records = records
 
     def check_file(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse the jobs of a file that cannot all be created. Raises CallError."""
@@ -42,36 +45,36 @@ class GraphAdmission:
                 f"two jobs would share the directory {shared}: give each one of its own"
             )
         for page in in_pages(list(payloads)):
-            for job, known in self.dispatch.views.creation_digests(page).items():
-                if known != digest("job", encode(payloads[job], "the job")):
-                    raise IdTakenError(job)
+            known = self.records.created_with("job", {job: payloads[job] for job in page})
+            if taken := next((job for job, same in known.items() if not same), None):
+                raise IdTakenError(taken)
         self.check_dependencies(
             {job: dependencies_in(payload) for job, payload in payloads.items()}
         )
 
-    def check_open(self, graph: Record | None, jobs: Sequence[str]) -> None:
+    def check_open(self, graph: Record[GraphData] | None, jobs: Sequence[str]) -> None:
         """Refuse new jobs of a finished graph, which is not looked after any more."""
-        if graph is None or graph.state != "finished":
+        if graph is None or graph.state != GraphState.FINISHED:
             return
         for page in in_pages(jobs):
-            known = self.dispatch.views.creation_digests(page)
+            known = self.records.views.creation_digests(page)
             new = next((job for job in page if job not in known), None)
             if new is not None:
                 raise CallError(f"{graph.id} is finished and takes no {new}; open another graph")
 
-    def check_start(self, verb: str, records: Sequence[Record]) -> None:
+    def check_start(self, verb: str, jobs: Sequence[Record[JobData]]) -> None:
         """Refuse to start jobs that would wait for themselves or for an unknown job.
 
         A job that is resumed may depend on one that was deleted since: it then learns that this
         dependency is lost.
         """
-        started = [job for job in records if job.state == START_STATES.get(verb)]
+        started = [job for job in jobs if job.state == START_STATES.get(verb)]
         edges: dict[str, Collection[str]] = {
             job.id: job.data["depends_on"] for job in started if not job.data["met"]
         }
         if verb == "resume":
             named = {other for after in edges.values() for other in after}
-            known = {job.id for job in self.dispatch.views.each_record(named)}
+            known = {job.id for job in self.records.views.each_record(named)}
             edges = {
                 job: [other for other in after if other in known] for job, after in edges.items()
             }
@@ -90,7 +93,7 @@ class GraphAdmission:
         while ahead and len(graph) < JOBS_READ_MAX:
             found: list[str] = []
             for page in in_pages(ahead):
-                known = self.dispatch.views.records(page)
+                known = self.records.views.records(page)
                 for job in page:
                     record = known.get(job)
                     if record is None or record.machine != "job":

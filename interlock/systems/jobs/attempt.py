@@ -13,7 +13,6 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded
 from interlock.system.agents import last_words
@@ -24,12 +23,14 @@ from interlock.system.models import (
     call_capability,
     open_registry,
 )
-from interlock.system.records import NoteDraft, traced_tool
+from interlock.system.records import traced_tool
 from interlock.system.tables import MICRO
 from interlock.system.text import sentence
 from interlock.systems.jobs.brief import brief_of, write_brief
 from interlock.systems.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
+from interlock.systems.jobs.machines.job.data import ExecutorData, JobData
 from interlock.systems.jobs.machines.job.limits import RETRY_AFTER_S_MAX
+from interlock.systems.jobs.machines.job.names import Trigger
 from interlock.systems.jobs.model import JobQuestion, open_job_model
 from interlock.systems.jobs.reply import (
     PAUSE_S_DEFAULT,
@@ -79,7 +80,7 @@ class LimitReachedError(Exception):
 
 
 async def run_attempt(
-    work: EffectWork, executor: Mapping[str, Any], role: str, folder: Path
+    work: EffectWork[JobData], executor: ExecutorData, role: str, folder: Path
 ) -> AttemptResult:
     """Run a job's worker or reviewer once. Raises LimitReachedError before anything is spent."""
     await asyncio.to_thread(check_limits, work, role)
@@ -87,7 +88,7 @@ async def run_attempt(
         await asyncio.to_thread(reserve, work, estimate)
     if executor.get("capability"):
         return await _run_capability(work, executor, role)
-    brief = await asyncio.to_thread(brief_of, work.dispatch, work.record, role)
+    brief = await asyncio.to_thread(brief_of, work.records, work.record, role)
     if executor.get("command"):
         try:
             return await _run_command(work, executor["command"], role, folder, brief)
@@ -98,7 +99,7 @@ async def run_attempt(
     return await _run_model(work, executor["model"], role, folder, brief)
 
 
-def check_limits(work: EffectWork, role: str) -> None:
+def check_limits(work: EffectWork[JobData], role: str) -> None:
     """Check the limits again before an attempt, and start its timers. Raises LimitReachedError.
 
     Since the job was scheduled it may have been paused, or have finished a phase. The time limit
@@ -112,13 +113,13 @@ def check_limits(work: EffectWork, role: str) -> None:
             raise LimitReachedError(usage)
     silence_ms = record.data["running_s" if role == WORKER else "reviewing_s"] * 1_000
     left_ms = time_left_ms(found)
-    limited = () if left_ms is None else (("limit", left_ms, 0),)
-    timers = (("stall", silence_ms, 0), *limited)
-    note = NoteDraft("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
-    work.dispatch.lifecycle.note(record, note, op_id=uuid4().hex, warrant=work.warrant)
+    timers = {"stall": silence_ms} | ({} if left_ms is None else {"limit": left_ms})
+    detail = {"effect": work.lease.suffix, "began": role}
+    held = (work.lease.suffix, work.lease.token)
+    work.records.note(record, "sign_of_life", detail, timers=timers, held=held)
 
 
-def reserve(work: EffectWork, estimate_micro: int) -> None:
+def reserve(work: EffectWork[JobData], estimate_micro: int) -> None:
     """Reserve what an attempt may cost. Raises LimitReachedError with the tightest limit."""
     try:
         work.reserve(spent=estimate_micro)
@@ -128,15 +129,15 @@ def reserve(work: EffectWork, estimate_micro: int) -> None:
         raise LimitReachedError(tightest) from refused
 
 
-def stop_or_halt(work: EffectWork, refused: LimitReachedError) -> Outcome:
+def stop_or_halt(work: EffectWork[JobData], refused: LimitReachedError) -> Outcome:
     """Return the outcome for a job at a limit; at a limit of its graph, halt the graph instead."""
-    graph, usage = graph_of(work.dispatch, work.record), refused.usage
+    graph, usage = graph_of(work.records, work.record), refused.usage
     if usage.owner != GRAPH or graph is None:
         payload = {"of": usage.owner, **usage.payload()}
-        return Outcome("limit_reached", payload)
+        return Outcome(Trigger.LIMIT_REACHED, payload)
     halt_graph(work, graph, usage)
     # The graph asks its steward; this job is tried again when the limit has been raised.
-    return Outcome("retry", {"summary": f"{refused} is reached"})
+    return Outcome(Trigger.RETRY, {"summary": f"{refused} is reached"})
 
 
 def elapsed_ms(began: float) -> int:
@@ -144,15 +145,15 @@ def elapsed_ms(began: float) -> int:
     return max(1, round((time.monotonic() - began) * 1_000))
 
 
-def book_stopped_time(work: EffectWork, began: float) -> None:
+def book_stopped_time(work: EffectWork[JobData], began: float) -> None:
     """Book the time of an attempt that was stopped, because that time was used as well."""
     work.spend(time_ms=elapsed_ms(began))
 
 
-def _limits_of_spending(work: EffectWork) -> list[LimitUsage]:
+def _limits_of_spending(work: EffectWork[JobData]) -> list[LimitUsage]:
     """Return the usage of money and time by now. Runs are counted when they are scheduled."""
-    record = work.dispatch.views.record(work.record.id)
-    found = usages_of_job(record, graph_of(work.dispatch, record))
+    record = work.records.views.record(work.record.id)
+    found = usages_of_job(record, graph_of(work.records, record))
     return [usage for usage in found if usage.limit != "iterations"]
 
 
@@ -161,7 +162,7 @@ def _reply_model(role: str) -> type[WorkerReply]:
 
 
 async def _run_command(
-    work: EffectWork, command: str, role: str, folder: Path, brief: Mapping[str, Any]
+    work: EffectWork[JobData], command: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     run = CommandRun(work, role, folder)
     await asyncio.to_thread(write_brief, run.run_folder, brief)
@@ -184,7 +185,7 @@ async def _run_command(
     if reply is not None:
         return AttemptResult(reply, _deltas_of_reply(reply))
     printed = run.last_output(OUTPUT_BYTES_READ)
-    output = last_words(printed, work.dispatch.settings, OUTPUT_LENGTH_MAX)
+    output = last_words(printed, work.records.settings, OUTPUT_LENGTH_MAX)
     if code == 0:
         return AttemptResult(_reply_of_output(model, output), {})
     how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)
@@ -192,7 +193,7 @@ async def _run_command(
     return AttemptResult(model(action=action, summary=how), {})
 
 
-def _book_late_cost(work: EffectWork, model: type[WorkerReply], file: Path) -> None:
+def _book_late_cost(work: EffectWork[JobData], model: type[WorkerReply], file: Path) -> None:
     """Book the cost in the reply of a command that was stopped before it replied."""
     with suppress(ReplyError):
         reply = read_reply(model, file)
@@ -201,7 +202,7 @@ def _book_late_cost(work: EffectWork, model: type[WorkerReply], file: Path) -> N
 
 
 async def _run_capability(
-    work: EffectWork, executor: Mapping[str, Any], role: str
+    work: EffectWork[JobData], executor: ExecutorData, role: str
 ) -> AttemptResult:
     model, registry = _reply_model(role), work.resources.get(open_registry)
     name, parameters = executor["capability"], executor["parameters"]
@@ -239,7 +240,7 @@ async def _run_capability(
             return _result_of_value(model, succeeded.value)
 
 
-def _book_late_result(work: EffectWork, role: str, result: object) -> None:
+def _book_late_result(work: EffectWork[JobData], role: str, result: object) -> None:
     """Note the result of a capability that was to be stopped, and book the cost that it reports."""
     if not isinstance(result, Succeeded):
         return
@@ -263,7 +264,7 @@ def _result_of_value(model: type[WorkerReply], value: object) -> AttemptResult:
 
 
 async def _run_model(
-    work: EffectWork, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
+    work: EffectWork[JobData], prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     shape = _reply_model(role)
     model = work.resources.get(open_job_model)
@@ -280,7 +281,7 @@ async def _run_model(
     if estimate:
         await asyncio.to_thread(reserve, work, estimate)
     try:
-        timeout_s = work.dispatch.settings.model_timeout_s
+        timeout_s = work.records.settings.model_timeout_s
         answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
         # The provider may bill the question although nobody waits for the answer any more.

@@ -9,40 +9,42 @@ from typing import Any
 
 from interlock import EffectWork
 from interlock.system.agents import environment_of_work
-from interlock.system.records import PREFIX, Dispatch
-from interlock.system.tables import Record, root_of
+from interlock.system.records import PREFIX, Records
+from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
 from interlock.systems.jobs.machines.job.changes import phase_of
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.manifest import job_folder
 
 BRIEF_FILE = "brief.json"
 REPLY_FILE = "reply.json"
-TEXT_FIELDS = ("description", "objective", "details", "acceptance", "guidance")
 
 
-def make_job_folder(work: EffectWork) -> Path:
+def make_job_folder(work: EffectWork[JobData]) -> Path:
     """Return the directory in which a job keeps its files; create it if it is missing."""
-    folder = job_folder(work.dispatch, work.record)
+    folder = job_folder(work.records, work.record)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:
+def brief_of(records: Records, record: Record[JobData], role: str) -> dict[str, Any]:
     """Return a job's brief: its fields and evidence, and the results of its dependencies."""
     data = record.data
     found: dict[str, Any] = {"job": record.id, "phase": phase_of(data), "role": role}
-    found |= {name: data[name] for name in TEXT_FIELDS}
-    found |= {"summary": data.get("summary", ""), "evidence": _evidence(dispatch, record)}
-    records = dispatch.views.records(data["depends_on"])
+    found |= {"description": data["description"], "objective": data["objective"]}
+    found |= {"details": data["details"], "acceptance": data["acceptance"]}
+    found |= {"guidance": data["guidance"]}
+    found |= {"summary": data.get("summary", ""), "evidence": _evidence(records, record)}
+    found_jobs = records.views.records(data["depends_on"])
     found["dependencies"] = {
         _name_in_graph(record, other): {
-            "dir": str(job_folder(dispatch, records[other])),
-            "state": records[other].state,
-            "summary": records[other].data.get("summary", ""),
-            "evidence": _evidence(dispatch, records[other]),
+            "dir": str(job_folder(records, found_jobs[other])),
+            "state": found_jobs[other].state,
+            "summary": found_jobs[other].data.get("summary", ""),
+            "evidence": _evidence(records, found_jobs[other]),
         }
         for other in data["depends_on"]
-        if other in records
+        if other in found_jobs
     }
     return found
 
@@ -57,7 +59,7 @@ def write_brief(folder: Path, brief: Mapping[str, Any]) -> Path:
 
 
 def variables(
-    record: Record, role: str, folder: Path, run_folder: Path, key: str
+    record: Record[JobData], role: str, folder: Path, run_folder: Path, key: str
 ) -> dict[str, str]:
     """Return a command's environment: the worker's own without settings, and the job's values."""
     values = {
@@ -73,14 +75,13 @@ def variables(
     return environment_of_work({f"{PREFIX}JOB_{name}": value for name, value in values.items()})
 
 
-def _name_in_graph(record: Record, other: str) -> str:
+def _name_in_graph(record: Record[JobData], other: str) -> str:
     """Return the name of another job for this one: without the graph if they share it."""
-    graph = f"{root_of(record.id)}/"
-    return other.removeprefix(graph)
+    return other.removeprefix(f"{record.root}/")
 
 
-def _evidence(dispatch: Dispatch, record: Record) -> list[dict[str, str]]:
-    folder = job_folder(dispatch, record)
+def _evidence(records: Records, record: Record[JobData]) -> list[dict[str, str]]:
+    folder = job_folder(records, record)
     return [
         {
             "path": str(kept_file(folder, file["sha256"])),

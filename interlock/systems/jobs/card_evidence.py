@@ -9,28 +9,29 @@ from interlock import Client
 from interlock.system.pages import CopyableText, LongText, Section, Sentence
 from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
+from interlock.systems.jobs.machines.job.data import EvidenceData, JobData
 
 FILES_MAX = 6  # files that a card shows, the newest
 FILE_BYTES_MAX = 8_000  # of each of them
-ASKED = ("objective", "details", "acceptance")
 
 
-def evidence(client: Client, record: Record) -> Iterator[Section]:
+def evidence(client: Client, record: Record[JobData]) -> Iterator[Section]:
     """Yield what was asked, what worker and reviewer said, and the newest files of evidence."""
     data = record.data
-    if asked := "\n\n".join(str(data[name]) for name in ASKED if data.get(name)):
+    texts = (data["objective"], data["details"], data["acceptance"])
+    if asked := "\n\n".join(str(text) for text in texts if text):
         yield Section("What was asked", [Sentence(asked)], place="first")
-    if data.get("summary"):
-        yield Section("What the worker says it did", [Sentence(str(data["summary"]))])
-    if review := data.get("review"):
-        said = "\n".join(filter(None, (review.get("summary"), *review.get("reasons", ()))))
-        yield Section(f"What the reviewer says: {review.get('verdict', '')}", [Sentence(said)])
+    if summary := data.get("summary"):
+        yield Section("What the worker says it did", [Sentence(summary)])
+    if review := data.get("review_result"):
+        said = "\n".join(filter(None, (review["summary"], *review["reasons"])))
+        yield Section(f"What the reviewer says: {review['verdict']}", [Sentence(said)])
     files = {file["sha256"]: file for file in data.get("evidence", ())}
     for file in list(files.values())[-FILES_MAX:]:
         yield _file(client, data.get("host"), Path(str(data.get("dir") or "")), file)
 
 
-def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) -> Section:
+def _file(client: Client, host: str | None, folder: Path, file: EvidenceData) -> Section:
     kept = kept_file(folder, file["sha256"])
     if host not in (None, client.settings.host):
         where = Sentence(f"It is on the computer {host}, in this file:", "soft")

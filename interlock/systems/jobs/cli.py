@@ -38,6 +38,7 @@ from interlock.systems.jobs.client import Graphs
 from interlock.systems.jobs.drawing.drawing import mermaid, svg
 from interlock.systems.jobs.file.file import read_graph
 from interlock.systems.jobs.file.writer import graph_text
+from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.reply import schemas
 from interlock.systems.jobs.status import GraphView
 from interlock.systems.jobs.verbs import REVIEW_AGAIN, VERBS, Verb
@@ -148,7 +149,7 @@ def create(
             # Checked before the job is created, so that a refusal leaves no draft behind.
             graphs.admission.check_dependencies({job: dependencies_in(payload)})
         submitted = graphs.create(job, payload, priority=5 if priority is None else priority)
-        if activate and graphs.job(job).state == "draft":
+        if activate and graphs.job(job).state == State.DRAFT:
             graphs.command(job, "activate")
         rows = [{"id": submitted.id, "replayed": submitted.replayed}]
         value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
@@ -190,11 +191,10 @@ def config(
     if "/" in target and slots is not None:
         fail("--slots is for a graph: leave out the job", as_json=as_json, kind="UsageError")
     if "/" in target:
-        record = graphs.configure(target, changes)
+        answer_record(graphs.configure(target, changes), as_json=as_json)
     else:
         changes = joined(changes, {} if slots is None else {"slots": slots})
-        record = graphs.configure_graph(target, changes)
-    answer_record(record, as_json=as_json)
+        answer_record(graphs.configure_graph(target, changes), as_json=as_json)
 
 
 @guarded
@@ -280,7 +280,7 @@ def list_jobs(
         found = [view.status_of(one) for one in graphs.read(graphs.names())]
         answer(found, as_json=as_json, show=lambda rows: [page.graphs_table(rows)])
         return
-    now_ms = graphs.dispatch.views.now_ms()
+    now_ms = graphs.client.now_ms()
     rows = view.rows(graph)
     answer(rows, as_json=as_json, show=lambda rows: [page.jobs_table(rows)], now_ms=now_ms)
 

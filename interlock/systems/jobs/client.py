@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from pydantic import BaseModel
 
 from interlock import CallError, Client, Submitted
 from interlock.system.errors import GuardRefusedError, IllegalTransitionError, StaleDecisionError
-from interlock.system.records import (
-    Call,
-    Warrant,
-    check_submission,
-    digest,
-    encode,
-    of_machine,
-    op_id_of_call,
-    polls,
-    was_created_with,
-)
-from interlock.system.tables import PRIORITY_DEFAULT, Record, RecordContent, record_id
+from interlock.system.records import of_machine, polls
+from interlock.system.tables import PRIORITY_DEFAULT, Record, RecordContent
 from interlock.systems.jobs.admission import GraphAdmission, dependencies_in
 from interlock.systems.jobs.file.file import GraphFile, Step
+from interlock.systems.jobs.machines.graph.data import GraphData
 from interlock.systems.jobs.machines.graph.payloads import NewGraph
+from interlock.systems.jobs.machines.graph.table import State as GraphState
+from interlock.systems.jobs.machines.graph.table import Trigger as GraphTrigger
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.machines.job.payloads import NewJob, RunUntil
 from interlock.systems.jobs.manifest import restore_manifest
@@ -54,38 +49,38 @@ class GraphRecords:
     """A graph and its jobs by name. `own` is None if only jobs of it exist, but no record of it."""
 
     name: str
-    own: Record | None
-    jobs: list[RecordContent]
+    own: Record[GraphData] | None
+    jobs: list[RecordContent[JobData]]
 
 
 class Graphs:
     """The operations on graphs and their jobs, over a client; `GraphView` shows their condition."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
-        self.admission = GraphAdmission(self.dispatch)
+        self.client, self.records = client, client.records
+        self.admission = GraphAdmission(self.records)
 
     def open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
         """Open a graph. Without a payload, a graph that exists is accepted as it is.
 
         A graph that was opened without a payload, for its first job, can still get one.
         """
-        self.dispatch.quota.admit([graph])
+        self.records.admit([graph])
         return self._open(graph, payload)
 
     def _open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
         """Open a graph that the quota has admitted."""
-        found = self.dispatch.views.records([graph]).get(graph)
+        found = self.records.views.records([graph]).get(graph)
         if found is not None and found.machine != "graph":
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
         if found is not None and payload is None:
             return Submitted(graph, replayed=True)
-        if payload and was_created_with(self.dispatch.views, graph, "graph", {}):
+        if payload and self.records.created_with("graph", {graph: {}}).get(graph):
             fields = {**payload, "by": self.client.actor}
+            self.records.machine("graph").admit(GraphTrigger.CONFIGURE, fields)
             # A repeated call does not undo what others have configured since.
-            op_id = f"open:{digest('configure', encode(fields, 'it'))}"
-            call = Call(self.client.cause(), op_id)
-            fired = self.dispatch.lifecycle.fire(graph, "configure", fields, call)
+            op_id = f"open:{_digest(GraphTrigger.CONFIGURE, fields)}"
+            fired = self.records.fire(graph, GraphTrigger.CONFIGURE, fields, op_id=op_id)
             return Submitted(graph, fired.replayed)
         return self._submit("graph", graph, payload or {})
 
@@ -97,11 +92,8 @@ class Graphs:
         priority: int = PRIORITY_DEFAULT,
     ) -> Submitted:
         """Create a graph or job that the quota has admitted."""
-        check_submission(payload, new_id, priority)
-        cause, begins = self.client.cause(), not payload.get("hold")
-        fired = self.dispatch.lifecycle.create(
-            machine, new_id, payload, cause, priority=priority, begins=begins
-        )
+        begins = not payload.get("hold")
+        fired = self.records.create(machine, new_id, payload, priority=priority, begins=begins)
         return Submitted(new_id, fired.replayed)
 
     def create(
@@ -123,17 +115,16 @@ class Graphs:
         own = self.graph(graph)
         # A default is not copied: the payload must be the same when the call is repeated, and then
         # the graph exists.
-        shared = own.data if own is not None else INHERITED_DEFAULTS
+        shared: Mapping[str, Any] = own.data if own is not None else INHERITED_DEFAULTS
         inherited = {k: shared[k] for k, v in INHERITED_DEFAULTS.items() if shared[k] != v}
         fields = {**inherited, **payload, "hold": held}
         fields = self._bound_to_machine(job, fields) if local else fields
         # The job is checked completely before its graph is opened for it.
-        record_id(job)
-        self.dispatch.lifecycle.machine("job").initial_data(fields)
+        self.records.machine("job").initial_data(fields)
         if not held:
             self.admission.check_dependencies({job: dependencies_in(payload)})
         self.admission.check_open(own, [job])
-        self.dispatch.quota.admit([graph, job])
+        self.records.admit([graph, job])
         if own is None:
             self._open(graph)
         return self._submit("job", job, fields, priority)
@@ -151,34 +142,35 @@ class Graphs:
         }
         self.admission.check_file(payloads)
         self.admission.check_open(self.graph(file.name), list(payloads))
-        self.dispatch.quota.admit([file.name, *payloads])
+        self.records.admit([file.name, *payloads])
         self._open(file.name, file.payload)
         jobs = [
             self._submit("job", job, payload, step.priority)
             for (job, payload), step in zip(payloads.items(), file.steps, strict=True)
         ]
         if activate:
-            found = self.dispatch.views.each_record(payloads)
+            found = self.records.views.each_record(payloads)
             drafts = [job for job in found if job.state == State.DRAFT]
             # Jobs that were created before may have been configured since.
             self.admission.check_start("activate", drafts)
             for draft in drafts:
-                self._fire(draft, VERBS["activate"], {}, op_id=f"activate:{draft.id}")
+                self._fire(draft, VERBS["activate"], {}, activates=True)
         return Created(file.name, tuple(jobs))
 
-    def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record:
+    def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record[GraphData]:
         """Change what the jobs of a graph share; higher limits lift a halt."""
         found = self.graph(graph)
         if found is None:
             raise CallError(f"there is no graph {graph!r}")
         _check_not_empty(changes)
         payload = {**changes, "by": self.client.actor}
-        halted = found.state == "halted"
+        halted = found.state == GraphState.HALTED
         if halted and set(changes) != {"limits"}:
             raise CallError(f"{graph} is halted: raise the limit that it has reached, alone")
-        return self.client.fire(graph, "raise_limits" if halted else "configure", payload)
+        trigger = GraphTrigger.RAISE_LIMITS if halted else GraphTrigger.CONFIGURE
+        return self.client.fire(graph, trigger, payload)
 
-    def configure(self, job: str, changes: Mapping[str, Any]) -> Record:
+    def configure(self, job: str, changes: Mapping[str, Any]) -> Record[JobData]:
         """Change a draft. Raises JobCommandError if the job is not a draft any more."""
         _check_not_empty(changes)
         return self.command(job, "config", changes)
@@ -191,7 +183,7 @@ class Graphs:
         *,
         proposal: str | None = None,
         op_id: str | None = None,
-    ) -> Record:
+    ) -> Record[JobData]:
         """Give a job one command of the table VERBS, with the fields of its trigger's payload.
 
         `proposal` is the one that a steward saw; without it the command is about the job as it is
@@ -201,10 +193,9 @@ class Graphs:
         """
         named, record = verb_named(verb), self.looked_at(job)
         self.admission.check_start(verb, [record])
-        call_id = op_id_of_call(op_id) if op_id else None
-        return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=call_id)
+        return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=op_id)
 
-    def step(self, job: str, *, wait_s: float = 0) -> Record:
+    def step(self, job: str, *, wait_s: float = 0) -> Record[JobData]:
         """Run the one command that a job's state names; return when it is over, or time is up.
 
         A manual job then waits again.
@@ -218,13 +209,13 @@ class Graphs:
         )
         during = running if begun.state in running else reviewing
 
-        def over(now: Record) -> bool:
+        def over(now: Record[JobData]) -> bool:
             back = now.state == during[0] and not now.data.get("going")
             return back or now.state not in during or at_gate(now)
 
         return self.wait(job, over, timeout_s=wait_s)
 
-    def run(self, job: str, *, wait_s: float = 0) -> Record:
+    def run(self, job: str, *, wait_s: float = 0) -> Record[JobData]:
         """Let a job go on until somebody has to decide; return then, or when the time is up."""
         record = self.job(job)
         at_work = record.state in (State.RUNNING, State.REVIEWING, State.APPROVAL_REQUIRED)
@@ -234,35 +225,35 @@ class Graphs:
 
     def command_all(self, graph: str, verb: str, fields: Mapping[str, Any]) -> dict[str, str]:
         """Give a command to each job of a graph that accepts it; return their new states."""
-        named, records = verb_named(verb), self.records(graph)
-        self.admission.check_start(verb, records)
+        named, jobs = verb_named(verb), self.jobs(graph)
+        self.admission.check_start(verb, jobs)
         found: dict[str, str] = {}
-        for record in records:
-            restore_manifest(self.dispatch, record)
+        for record in jobs:
+            restore_manifest(self.records, record)
             try:
                 found[record.id] = self._fire(record, named, dict(fields)).state
             except (JobCommandError, StaleDecisionError):
                 continue  # the command is not legal for this job, or its state has just changed
         return found
 
-    def job(self, job: str) -> Record:
+    def job(self, job: str) -> Record[JobData]:
         """Return a job. Raises CallError if the id is not that of a job."""
         return of_machine(self.client.show(job), "job")
 
-    def looked_at(self, job: str) -> Record:
+    def looked_at(self, job: str) -> Record[JobData]:
         """Return a job whose manifest file, if this computer has it, agrees with its log again."""
         record = self.job(job)
-        restore_manifest(self.dispatch, record)
+        restore_manifest(self.records, record)
         return record
 
-    def graph(self, graph: str) -> Record | None:
+    def graph(self, graph: str) -> Record[GraphData] | None:
         """Return a graph's own record; None if there is none, though jobs of it may exist."""
-        found = self.dispatch.views.records([graph]).get(graph)
+        found = self.records.views.records([graph]).get(graph)
         return found if found is not None and found.machine == "graph" else None
 
     def read(self, names: Collection[str]) -> list[GraphRecords]:
         """Return those of these graphs that exist, with their jobs, in three round trips."""
-        views, machines = self.dispatch.views, self.dispatch.machines
+        views, machines = self.records.views, self.records.machines
         below = views.below(names)
         own = views.records(names, readable_by=machines)
         jobs = views.contents(chain.from_iterable(below.values()), readable_by=machines)
@@ -282,14 +273,14 @@ class Graphs:
             return found
         raise CallError(f"there is no graph {name!r}; `interlock job list` names those we have")
 
-    def records(self, graph: str) -> list[Record]:
+    def jobs(self, graph: str) -> list[Record[JobData]]:
         """Return the records of a graph's jobs by name. Raises CallError if there is no graph."""
         jobs = [job.id for job in self.read_one(graph).jobs]
-        return list(self.dispatch.views.each_record(jobs))
+        return list(self.records.views.each_record(jobs))
 
     def names(self) -> list[str]:
         """Return every graph that has a record, by name."""
-        return sorted(self.dispatch.views.ids(self.dispatch.lifecycle.machine("graph")))
+        return sorted(self.records.views.ids(self.records.machine("graph")))
 
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
         """Return a graph as its file would have it: its payload, and each job as it is now."""
@@ -302,11 +293,13 @@ class Graphs:
                 line=0,
                 payload=_creation_fields(NewJob, job.data, "host", "hold"),
             )
-            for job in self.records(graph)
+            for job in self.jobs(graph)
         ]
         return shared, steps
 
-    def wait(self, job: str, condition: Callable[[Record], bool], *, timeout_s: float) -> Record:
+    def wait(
+        self, job: str, condition: Callable[[Record[JobData]], bool], *, timeout_s: float
+    ) -> Record[JobData]:
         """Wait until a job meets a condition or the time is up; return the job."""
         for _ in polls(timeout_s):
             record = self.job(job)
@@ -328,31 +321,39 @@ class Graphs:
         )
         if not local and not payload.get("dir"):
             return dict(payload)
-        settings = self.dispatch.settings
+        settings = self.records.settings
         bound = {"host": settings.host, "dir": str(settings.home.resolve() / "jobs" / job)}
         return {**bound, **({"folder": str(Path.cwd())} if local else {}), **payload}
 
     def _fire(
         self,
-        record: Record,
+        record: Record[JobData],
         verb: Verb,
         fields: dict[str, Any],
         *,
         proposal: str | None = None,
         op_id: str | None = None,
-    ) -> Record:
-        machine = self.dispatch.lifecycle.machine(record.machine)
+        activates: bool = False,
+    ) -> Record[JobData]:
+        """Fire the trigger of a verb; what `submit` activates is activated once, if repeated."""
+        machine = self.records.machine(record.machine)
         # The store replays a call that is repeated with its op-id, whatever its state is now.
-        if op_id is None and not machine.rows(record.state, verb.trigger):
+        if not op_id and not activates and not machine.rows(record.state, verb.trigger):
             problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(problem + next_steps(machine, record))
         payload = self.client.answers(record).signed(verb.trigger, fields, self.client.actor)
         entered = self.client.answers(record).version(proposal) if proposal else record.entered
-        warrant = Warrant.person(entered) if verb.decides else Warrant()
-        reason = str(payload.get("reason", ""))
-        call = Call(self.client.cause(reason), op_id or uuid4().hex, warrant)
+        version, reason = entered if verb.decides else None, str(payload.get("reason", ""))
         try:
-            fired = self.dispatch.lifecycle.fire(record.id, verb.trigger, payload, call)
+            if activates:
+                once = f"activate:{record.id}"
+                fired = self.records.fire(
+                    record.id, verb.trigger, payload, op_id=once, reason=reason, version=version
+                )
+                return fired.record or self.job(record.id)
+            return self.client.fire(
+                record.id, verb.trigger, payload, op_id=op_id, reason=reason, version=version
+            )
         except IllegalTransitionError as refusal:
             now = self.job(record.id)
             problem = f"{now.id} is {now.state}: {verb.name} is not allowed; "
@@ -361,7 +362,12 @@ class Graphs:
             now = self.job(record.id)
             problem = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
             raise JobCommandError(problem + next_steps(machine, now)) from refusal
-        return fired.record or self.job(record.id)
+
+
+def _digest(trigger: str, fields: Mapping[str, Any]) -> str:
+    """Return a hash of a payload that a trigger takes."""
+    text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return sha256(f"{trigger}\0{text}\0".encode()).hexdigest()[:16]
 
 
 def _check_not_empty(changes: Mapping[str, Any]) -> None:

@@ -24,9 +24,9 @@ from interlock.system.agents import (
     open_sandbox,
     start_bound,
 )
-from interlock.system.tables import root_of
 from interlock.systems.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.systems.jobs.machines.job.changes import phase_of
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.reply import open_plain_file
 
 OUTPUT_FILE = "output.log"
@@ -44,7 +44,7 @@ SIGNS_PER_SILENCE = 20
 class CommandRun:
     """One run of a command, with a folder of its own for its brief, reply and output."""
 
-    def __init__(self, work: EffectWork, role: str, folder: Path) -> None:
+    def __init__(self, work: EffectWork[JobData], role: str, folder: Path) -> None:
         self.work, self.role, self.folder = work, role, folder
         data = work.record.data
         name = f"{data['runs']:03d}-{phase_of(data)}-{role}"
@@ -99,8 +99,8 @@ class CommandRun:
         It is open, since a person wrote the command into the graph: it may write where its user
         may. The files of its graph's jobs are in a hidden folder; it can change its own alone.
         """
-        work, sandbox = self.work, open_sandbox(self.work.dispatch.settings)
-        graph = work.dispatch.settings.home.absolute() / "jobs" / root_of(work.record.id)
+        work, sandbox = self.work, open_sandbox(self.work.records.settings)
+        graph = work.records.settings.home.absolute() / "jobs" / work.record.root
         if sandbox is None:
             return None
         opened = replace(sandbox, is_closed=False)

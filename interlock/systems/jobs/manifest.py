@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Event, Note
-from interlock.system.records import Dispatch, fold
+from interlock.system.records import Records, fold
 from interlock.system.tables import Record
 from interlock.systems.jobs.machines.job.changes import phase_of
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
 
 MANIFEST_FILE = "job_manifest.json"
@@ -22,13 +23,13 @@ HISTORY_MAX = 1_000  # lines of the log, the newest
 MICRO_DOLLARS_PER_CENT = 10_000
 
 
-def job_folder(dispatch: Dispatch, record: Record) -> Path:
+def job_folder(records: Records, record: Record[JobData]) -> Path:
     """Return the directory of a job's files: its own `dir`, or one below INTERLOCK_HOME."""
     folder = record.data.get("dir")
-    return (Path(folder) if folder else dispatch.settings.home / "jobs" / record.id).resolve()
+    return (Path(folder) if folder else records.settings.home / "jobs" / record.id).resolve()
 
 
-def manifest_of(record: Record, lines: Sequence[Event | Note]) -> dict[str, Any]:
+def manifest_of(record: Record[JobData], lines: Sequence[Event | Note]) -> dict[str, Any]:
     """Compute a job's manifest from its record and log; cost in US cents, time of work in s.
 
     The history has an entry for each phase that was completed and for each change of state that a
@@ -81,7 +82,7 @@ def manifest_lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _history(record: Record, lines: Sequence[Event | Note]) -> Iterator[dict[str, str]]:
+def _history(record: Record[JobData], lines: Sequence[Event | Note]) -> Iterator[dict[str, str]]:
     phases = [phase["name"] for phase in record.data["phases"]]
     index = 0
     for event in (line for line in lines if isinstance(line, Event)):
@@ -129,26 +130,26 @@ def _summary_of(event: Event) -> str:
     return next((str(text) for text in texts if text), event.cause.reason or event.says)
 
 
-def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
+def manifest_now(records: Records, job_id: str) -> dict[str, Any]:
     """Return the manifest that follows from a job's log now."""
-    lines = dispatch.views.history(job_id)
-    return manifest_of(fold(dispatch.lifecycle.machine("job"), lines), lines)
+    lines = records.views.history(job_id)
+    return manifest_of(fold(records.machine("job"), lines), lines)
 
 
-def restore_manifest(dispatch: Dispatch, record: Record) -> str:
+def restore_manifest(records: Records, record: Record[JobData]) -> str:
     """Compare a job's manifest file with its log, and write it again if it differs.
 
     Returns "none" if the job has no file on this computer, else "kept", "written" or "restored"; or
     "unwritable", which stops no command, because the effect that writes the file fails as well.
     """
-    folder, host = job_folder(dispatch, record), record.data.get("host")
-    elsewhere = host not in (None, dispatch.settings.host)
+    folder, host = job_folder(records, record), record.data.get("host")
+    elsewhere = host not in (None, records.settings.host)
     # A job that names no directory has one in the home of a worker, which need not be this home.
     if elsewhere or not (record.data.get("dir") or folder.is_dir()):
         return "none"
     try:
         with manifest_lock(folder):
-            found, expected = read_manifest(folder), manifest_now(dispatch, record.id)
+            found, expected = read_manifest(folder), manifest_now(records, record.id)
             if found == expected:
                 return "kept"
             write_manifest(folder, expected)

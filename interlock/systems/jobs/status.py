@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Note, Terminal
-from interlock.system.records import card_of, no_registry
-from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.tables import Record, RecordContent
 from interlock.system.text import duration
 from interlock.systems.jobs.client import GraphRecords, Graphs
 from interlock.systems.jobs.dependencies import CYCLE
 from interlock.systems.jobs.drawing.drawing import DrawnJob
 from interlock.systems.jobs.evidence import kept_file
+from interlock.systems.jobs.machines.graph.data import GraphData
+from interlock.systems.jobs.machines.graph.table import State as GraphState
 from interlock.systems.jobs.machines.job import changes
+from interlock.systems.jobs.machines.job.data import EndData, JobData
 from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.manifest import manifest_now
 from interlock.systems.jobs.usage import GRAPH, JOB, LimitUsage, usages
@@ -34,7 +36,7 @@ class GraphView:
     """What people and programs can see of graphs and their jobs."""
 
     def __init__(self, graphs: Graphs) -> None:
-        self.graphs, self.dispatch = graphs, graphs.dispatch
+        self.graphs, self.records = graphs, graphs.records
 
     def status(self, graph: str) -> dict[str, Any]:
         """Return a graph's condition: counts, jobs that need a person, running jobs, limits."""
@@ -44,8 +46,8 @@ class GraphView:
         """Return what `status` returns, of a graph that was read."""
         own = graph.own
         counts: Counter[str] = Counter()
-        runs, asks = list[dict[str, Any]](), list[RecordContent]()
-        machine = self.dispatch.lifecycle.machine("job")
+        runs, asks = list[dict[str, Any]](), list[RecordContent[JobData]]()
+        machine = self.records.machine("job")
         starved = moving = 0
         for job in graph.jobs:
             counts[job.state] += 1
@@ -69,7 +71,7 @@ class GraphView:
             "running": runs[:JOBS_SHOWN_MAX],
             "asks": [{"id": one.id, "state": one.state, "why": whys[one.id]} for one in shown],
             "asks_count": len(asks),
-            "halted": (own.data.get("failure") or {}).get("detail", "") if own else "",
+            "halted": _failure(own.data) if own else "",
             "slots": own.data["slots"] if own else 0,
             "limits": [_usage(usage) for usage in usages(own, GRAPH)] if own else [],
         }
@@ -77,16 +79,16 @@ class GraphView:
     def show(self, job: str) -> dict[str, Any]:
         """Return everything about a job, with the manifest that follows from its log."""
         record = self.graphs.job(job)
-        lines = self.dispatch.views.history(job)
-        machine = self.dispatch.lifecycle.machine("job")
-        card = card_of(machine, record, no_registry)
-        others = self.dispatch.views.contents(
-            record.data["depends_on"], readable_by=self.dispatch.machines
+        lines = self.records.views.history(job)
+        machine = self.records.machine("job")
+        card = self.graphs.client.card(job)
+        others = self.records.views.contents(
+            record.data["depends_on"], readable_by=self.records.machines
         )
         notes = [line for line in lines if isinstance(line, Note)]
         warned = [note.detail for note in notes if note.kind == "limit_warning"]
         return {
-            "manifest": manifest_now(self.dispatch, job),
+            "manifest": manifest_now(self.records, job),
             "state": record.state,
             "version": record.version,
             "since_ms": record.since_ms,
@@ -116,9 +118,9 @@ class GraphView:
         """Return the jobs of a graph, each with the reason why it waits."""
         return self.rows_of(self.graphs.read_one(graph).jobs)
 
-    def rows_of(self, jobs: Sequence[RecordContent]) -> list[dict[str, Any]]:
+    def rows_of(self, jobs: Sequence[RecordContent[JobData]]) -> list[dict[str, Any]]:
         """Return jobs of one graph as `rows` does."""
-        whys, machine = self._whys(jobs, {}), self.dispatch.machines["job"]
+        whys, machine = self._whys(jobs, {}), self.records.machines["job"]
         return [
             {
                 "id": job.id,
@@ -139,7 +141,7 @@ class GraphView:
         """Return the jobs to draw, of a graph that was read."""
         own = {job.id for job in graph.jobs}
         elsewhere = sorted({other for job in graph.jobs for other in job.data["depends_on"]} - own)
-        others = self.dispatch.views.contents(elsewhere, readable_by=self.dispatch.machines)
+        others = self.records.views.contents(elsewhere, readable_by=self.records.machines)
         whys = self._whys(graph.jobs, others)
         return [
             *(
@@ -158,12 +160,12 @@ class GraphView:
             ),
         ]
 
-    def why(self, job: RecordContent) -> str:
+    def why(self, job: RecordContent[JobData]) -> str:
         """Return in one sentence what a job waits for, or how it ended."""
         return self._whys([job], {})[job.id]
 
     def _whys(
-        self, jobs: Sequence[RecordContent], others: Mapping[str, RecordContent]
+        self, jobs: Sequence[RecordContent[JobData]], others: Mapping[str, RecordContent]
     ) -> dict[str, str]:
         """Return what each job waits for, with records that were read already.
 
@@ -173,10 +175,10 @@ class GraphView:
         waiting = (job for job in jobs if job.state == State.PENDING and not job.data["met"])
         needed = {other for job in waiting for other in job.data["depends_on"]}
         more = needed - known.keys()
-        known |= self.dispatch.views.contents(more, readable_by=self.dispatch.machines)
+        known |= self.records.views.contents(more, readable_by=self.records.machines)
         return {job.id: self._why(job, known) for job in jobs}
 
-    def _why(self, job: RecordContent, others: Mapping[str, RecordContent]) -> str:  # noqa: C901, PLR0911 - one sentence a state
+    def _why(self, job: RecordContent[JobData], others: Mapping[str, RecordContent]) -> str:  # noqa: C901, PLR0911 - one sentence a state
         data = job.data
         match job.state:
             case State.PENDING if changes.starved(data):
@@ -196,22 +198,23 @@ class GraphView:
                 hours = data.get("hours")
                 return f"waits for its hours, {hours} UTC" if hours else "suspended for some time"
             case State.INTERVENTION_REQUIRED:
-                return str((data.get("failure") or {}).get("detail", ""))
+                return _failure(data)
             case State.APPROVAL_REQUIRED:
-                return (data.get("review_result") or {}).get("summary") or "waits to be signed off"
+                review = data.get("review_result")
+                return (review and review["summary"]) or "waits to be signed off"
             case State.PAUSED:
                 for_s = data.get("paused_s")
                 until = f"for {duration(for_s * 1_000)}" if for_s else "until somebody lifts it"
                 return f"paused {until}"
             case State.CANCELED | State.SUCCESS:
-                end = data.get("end") or {}
-                return ", ".join(end[name] for name in ("reason", "by") if name in end)
+                end: EndData = data.get("end", {})
+                return ", ".join(filter(None, (end.get("reason"), end.get("by"))))
             case _:
                 return ""
 
-    def _missing(self, job: RecordContent, others: Mapping[str, RecordContent]) -> str:
+    def _missing(self, job: RecordContent[JobData], others: Mapping[str, RecordContent]) -> str:
         """Return the dependencies that have not ended; one that was deleted had ended."""
-        waived, graph = job.data["waived"], root_of(job.id)
+        waived, graph = job.data["waived"], job.root
         names = (name for name in job.data["depends_on"] if name in others and name not in waived)
         found = sorted(_short(name, graph) for name in names if self._is_live(others[name]))
         if not found:
@@ -220,13 +223,15 @@ class GraphView:
         return ", ".join(found[:3]) + more
 
     def _is_live(self, record: RecordContent) -> bool:
-        stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+        stage = self.records.machine(record.machine).stage(record.state)
         return not isinstance(stage, Terminal)
 
 
-def _condition(own: Record | None, counts: Mapping[str, int], moving: int, starved: int) -> str:
+def _condition(
+    own: Record[GraphData] | None, counts: Mapping[str, int], moving: int, starved: int
+) -> str:
     alive = sum(n for state, n in counts.items() if state not in ENDED)
-    if own is not None and own.state == "halted":
+    if own is not None and own.state == GraphState.HALTED:
         return HALTED
     if not alive:
         return OVER if counts else EMPTY
@@ -235,7 +240,13 @@ def _condition(own: Record | None, counts: Mapping[str, int], moving: int, starv
     return STARVES if starved else WAITS
 
 
-def _with_kept_files(record: Record) -> list[dict[str, Any]]:
+def _failure(data: GraphData | JobData) -> str:
+    """Return why a person is asked, in words, or ''."""
+    failure = data.get("failure")
+    return failure["detail"] if failure else ""
+
+
+def _with_kept_files(record: Record[JobData]) -> list[dict[str, Any]]:
     """Return the evidence of a job, each file with the path of the copy that was kept."""
     folder = record.data.get("dir")
     return [

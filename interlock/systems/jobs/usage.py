@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, EffectWork
 from interlock.system.errors import OpIdReusedError
-from interlock.system.records import Call, NoteDraft, Warrant
-from interlock.system.tables import MICRO, MONEY, Cause, Record
+from interlock.system.tables import MICRO, MONEY, Record
+from interlock.systems.jobs.machines.graph.data import GraphData
+from interlock.systems.jobs.machines.graph.table import State, Trigger
+from interlock.systems.jobs.machines.job.data import JobData
 
 JOB, GRAPH = "job", "graph"
-HALTED = "halted"
 WARNING_SHARE = 0.75  # of a limit; from there on a warning is shown
 
 
@@ -44,13 +45,12 @@ class LimitUsage:
         return {"limit": self.limit, "used": self.used, "allowed": self.allowed}
 
 
-def usages(record: Record, owner: str) -> Iterator[LimitUsage]:
+def usages(record: Record[JobData] | Record[GraphData], owner: str) -> Iterator[LimitUsage]:
     """Yield the usage of each limit of a job or graph.
 
     Money that is only reserved may be given back: an attempt waits for it when it reserves its own.
     """
-    limits: Mapping[str, Any] = record.data["limits"]
-    counters = record.counters
+    limits, counters = record.data["limits"], record.counters
     spent = sum(counters.get(f"{kind}.{MONEY}", 0) for kind in ("tree", "residue"))
     found = {
         "cost": (spent / MICRO, limits.get("cost_micro"), MICRO),
@@ -62,7 +62,7 @@ def usages(record: Record, owner: str) -> Iterator[LimitUsage]:
             yield LimitUsage(name, owner, used, allowed / scale)
 
 
-def usages_of_job(record: Record, graph: Record | None) -> list[LimitUsage]:
+def usages_of_job(record: Record[JobData], graph: Record[GraphData] | None) -> list[LimitUsage]:
     """Return the usage of each limit of a job and of its graph."""
     found = list(usages(record, JOB))
     return found + (list(usages(graph, GRAPH)) if graph is not None else [])
@@ -74,20 +74,20 @@ def time_left_ms(found: list[LimitUsage]) -> int | None:
     return max(1, int(min(left) * 1_000)) if left else None
 
 
-def note_warnings(work: EffectWork, found: list[LimitUsage]) -> None:
+def note_warnings(work: EffectWork[JobData], found: list[LimitUsage]) -> None:
     """Write a note to the job's log, once for each limit of which most is used."""
     for usage in found:
         if usage.warns:
-            note = NoteDraft("limit_warning", {**usage.payload(), "of": usage.owner})
+            detail = {**usage.payload(), "of": usage.owner}
             op_id = f"limit:{usage.owner}:{usage.limit}:{usage.allowed:g}"
             # The op id was used for the warning before, when less of the limit was used.
             with suppress(OpIdReusedError):
-                work.dispatch.lifecycle.note(work.record, note, op_id=op_id)
+                work.records.note(work.record, "limit_warning", detail, op_id=op_id)
 
 
-def is_halted(work: EffectWork, graph: Record, found: list[LimitUsage]) -> bool:
+def is_halted(work: EffectWork[JobData], graph: Record[GraphData], found: list[LimitUsage]) -> bool:
     """Whether a graph starts no jobs now; halt the graph if one of its limits is reached."""
-    if graph.state == HALTED:
+    if graph.state == State.HALTED:
         return True
     reached = next((usage for usage in found if usage.reached and usage.owner == GRAPH), None)
     if reached is not None:
@@ -95,13 +95,15 @@ def is_halted(work: EffectWork, graph: Record, found: list[LimitUsage]) -> bool:
     return reached is not None
 
 
-def halt_graph(work: EffectWork, graph: Record, reached: LimitUsage) -> None:
+def halt_graph(work: EffectWork[JobData], graph: Record[GraphData], reached: LimitUsage) -> None:
     """Halt a graph: its steward is asked once, and not once for each of its jobs."""
-    call = Call(
-        cause=Cause(work.lease.name, f"seen by {work.record.id}"),
-        op_id=f"limit:{graph.entered}:{reached.limit}:{reached.allowed:g}",
-        warrant=Warrant.component(work.lease.name),
-    )
+    op_id = f"limit:{graph.entered}:{reached.limit}:{reached.allowed:g}"
     # Another job may have halted the graph first, or a steward has raised the limit.
     with suppress(CallError):
-        work.dispatch.lifecycle.fire(graph.id, "limit_reached", reached.payload(), call)
+        work.records.fire(
+            graph.id,
+            Trigger.LIMIT_REACHED,
+            reached.payload(),
+            op_id=op_id,
+            reason=f"seen by {work.record.id}",
+        )

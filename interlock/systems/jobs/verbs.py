@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from interlock import CallError, Machine
 from interlock.system.tables import Record
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
 
 ACTORS = ("person", "producer")
@@ -186,7 +187,7 @@ def verb_named(name: str) -> Verb:
     return VERBS[name]
 
 
-def next_steps(machine: Machine, record: Record) -> str:
+def next_steps(machine: Machine, record: Record[JobData]) -> str:
     """Return a sentence with the verbs that are legal now, each with who may use it."""
     found = [
         f"{verb.name} ({who})"
@@ -198,12 +199,12 @@ def next_steps(machine: Machine, record: Record) -> str:
     return f"legal now: {', '.join(found)}"
 
 
-def legal_verbs(machine: Machine, record: Record) -> list[str]:
+def legal_verbs(machine: Machine, record: Record[JobData]) -> list[str]:
     """Return the verbs that are legal in a job's present state."""
     return [verb.name for verb in VERBS.values() if _who_may(machine, record, verb)]
 
 
-def _who_may(machine: Machine, record: Record, verb: Verb) -> str:
+def _who_may(machine: Machine, record: Record[JobData], verb: Verb) -> str:
     """Return who may use a verb on a job now, or '' if nobody may."""
     rows = machine.rows(record.state, str(verb.trigger))
     actors = [actor for actor in ACTORS if any(actor in row.by for row in rows)]
@@ -217,7 +218,7 @@ def _who_may(machine: Machine, record: Record, verb: Verb) -> str:
     return " or ".join((verb.steward and record.data["stewards"]) or actors)
 
 
-def at_gate(record: Record) -> bool:
+def at_gate(record: Record[JobData]) -> bool:
     """Whether a job stays as it is until somebody decides."""
     match record.state:
         case State.PENDING:

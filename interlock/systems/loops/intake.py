@@ -9,7 +9,7 @@ from typing import Any
 from interlock import Client, Submitted, validated
 from interlock.git.errors import RefusedError
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Request, was_created_with
+from interlock.system.records import Request
 from interlock.system.tables import RecordId
 from interlock.systems.loops.client import Loops
 
@@ -58,7 +58,8 @@ def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict
     client.dispatch.lifecycle.machine("loop").initial_data(fields)
     # The record has the path without symbolic links.
     fields["repo"] = str(Path(fields["repo"]).resolve())
-    return fields if was_created_with(client.dispatch.views, life, "loop", fields) else None
+    same = client.records.created_with("loop", {life: fields}).get(life)
+    return fields if same else None
 
 
 def send(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from interlock.system.records import (
     asks_person,
     codec,
     read_initial_lease,
-    was_created_with,
 )
 from interlock.system.tables import PRIORITY_DEFAULT, Cause, Record, RecordId, root_of, split_key
 from interlock.systems.tasks import external_claim
@@ -119,7 +118,7 @@ class Tasks:
         codec.encode(fields, "the payload")
         found = self.dispatch.views.records([task_id]).get(RecordId(task_id))
         if found is not None and found.machine == "task":
-            same = was_created_with(self.dispatch.views, task_id, "task", fields)
+            same = self.client.records.created_with("task", {task_id: fields})[task_id]
             return fields if same else {"target": found.data["target"]} | fields
         if isinstance(payload.get("signals"), Sequence):
             check_signals(self.dispatch, payload["signals"])

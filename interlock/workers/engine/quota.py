@@ -34,9 +34,10 @@ class RecordQuota:
         An id that exists is not counted, so that a repeated submission is answered as the first.
         Raises QuotaError if there is no room for all of them, and InvalidIdError.
         """
+        checked = [record_id(one) for one in ids]
         if self._maximum is None:
             return
-        known = self._views.creation_digests(map(record_id, ids))
+        known = self._views.creation_digests(checked)
         wanted = len(set(ids) - known.keys()) + unnamed
         with self._lock:
             live = self._counted.value() + self._admitted

@@ -13,6 +13,7 @@ from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
+from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
     NO_WARRANT,
     Call,
@@ -22,10 +23,12 @@ from interlock.kernel.store.commands import (
     Warrant,
 )
 from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.submission import check_submission
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
 
@@ -71,6 +74,11 @@ class Records:
         """Return the time of the store, in ms since the epoch."""
         return self.dispatch.views.now_ms()
 
+    @property
+    def slots(self) -> Slots:
+        """The slots that records hold or wait for: names, each with a limited number of them."""
+        return self.dispatch.slots
+
     def machine(self, name: str) -> Machine:
         """Return a machine by its name. Raises UnknownMachineError."""
         return self.dispatch.lifecycle.machine(name)
@@ -85,6 +93,14 @@ class Records:
         A client calls it before it creates what its caller asks for. Raises QuotaError.
         """
         self.dispatch.quota.admit(new_ids, unnamed=unnamed)
+
+    def created_with(self, machine: str, payloads: Mapping[str, Data]) -> dict[str, bool]:
+        """Return for each id of a record that exists whether it was created from this payload."""
+        found = self.views.creation_digests(payloads)
+        return {
+            one: created == digest(machine, encode(payloads[one], "the payload"))
+            for one, created in found.items()
+        }
 
     def create(
         self,
@@ -104,6 +120,7 @@ class Records:
         It may be one more than the deployment's limit of records: what a client creates for its
         caller is admitted before, by `admit`.
         """
+        check_submission(payload, new_id, priority)
         return self.dispatch.lifecycle.create(
             machine,
             new_id,

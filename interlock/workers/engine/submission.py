@@ -20,9 +20,6 @@ from interlock.kernel.exported_event import OUTSIDE, components
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import PRIORITY_LAST
-from interlock.kernel.store.codec import digest, encode
-from interlock.kernel.store.views import Views
-from interlock.kernel.table import Data
 
 Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
 
@@ -73,12 +70,6 @@ def check_submission(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidPayloadError(
             "priority", [f"{priority!r} is not between 0 (first) and {PRIORITY_LAST}"]
         )
-
-
-def was_created_with(views: Views, record_id: str, machine: str, payload: Data) -> bool:
-    """Return whether a record exists that was created with this payload."""
-    created = digest(machine, encode(payload, "the payload"))
-    return views.creation_digests([record_id]).get(record_id) == created
 
 
 def check_commands(machine: Machine, payload: Mapping[str, Any], refusal: str) -> None:

@@ -97,9 +97,9 @@ def all_went_well(deployment: Deployment, plan: Plan, *, killed: bool = False) -
     deployment.sees(lambda: set(indexed(deployment)) == rest, what="no effect is due")
     for job_id, payload in plan.jobs.items():
         if folder := payload.get("dir"):
-            assert read_manifest(Path(folder)) == manifest_now(
-                deployment.client.dispatch, job_id
-            ), job_id
+            assert read_manifest(Path(folder)) == manifest_now(deployment.client.records, job_id), (
+                job_id
+            )
     assert list(left(deployment, plan)) == []
     assert verify_all(deployment.client.dispatch, None)["faults"] == []
 

@@ -322,7 +322,7 @@ def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench)
         "planned",
     )
     assert [one["path"] for one in record.data["evidence"]] == ["plan"]
-    metrics = manifest_now(bench.deployment.client.dispatch, job_id)["metrics"]
+    metrics = manifest_now(bench.deployment.client.records, job_id)["metrics"]
     assert metrics["cumulative_time_seconds"] > 0
     # The reported cost is booked, however late the reply is.
     assert metrics["cumulative_cost"] == 75

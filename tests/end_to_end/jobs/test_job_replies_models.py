@@ -156,7 +156,7 @@ def test_the_answer_of_a_model_is_kept_as_evidence_and_its_cost_is_booked(
     ]
     assert (desk.dir(job_id) / ".evidence" / digest).read_text() == POEM
     assert desk.spent(job_id) == ONE_ANSWER
-    metrics = manifest_now(desk.deployment.client.dispatch, job_id)["metrics"]
+    metrics = manifest_now(desk.deployment.client.records, job_id)["metrics"]
     assert metrics["cumulative_cost"] == ONE_ANSWER / 10_000
     [prompt] = provider.prompts("write a poem")
     assert all(word in prompt for word in ("to please", "two commits", "ab12 fix it"))

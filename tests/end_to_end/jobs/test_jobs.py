@@ -151,7 +151,7 @@ def test_the_manifest_says_what_the_log_says(jobs: Deployment, tmp_path: Path) -
     jobs.sees(
         lambda: (
             path.exists()
-            and json.loads(path.read_text()) == manifest_now(jobs.client.dispatch, f"{g}/a")
+            and json.loads(path.read_text()) == manifest_now(jobs.client.records, f"{g}/a")
         ),
         what="the manifest says the same",
     )
@@ -194,7 +194,7 @@ def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(
     graphs.create(f"{f}/s3", job(tmp_path, "false", name="s3"))
     with pytest.raises(IdTakenError, match=f"{f}/s3"):
         graphs.submit(file)
-    assert [one.id for one in graphs.records(f)] == [f"{f}/s3"]
+    assert [one.id for one in graphs.jobs(f)] == [f"{f}/s3"]
     path.write_text((text + "".join(steps)).replace(f"graph: {f}", f"graph: {h}"))
     file = read_graph(path)
     graphs.submit(file)

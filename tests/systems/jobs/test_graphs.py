@@ -331,7 +331,7 @@ def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None
     with pytest.raises(CallError, match="g is a graph, not a job"):
         graphs.command("g", "activate")
     with pytest.raises(CallError, match="there is no graph 'none'; `interlock job list` names"):
-        graphs.records("none")
+        graphs.jobs("none")
     with pytest.raises(CallError, match="there is no graph 'none'"):
         graphs.configure_graph("none", {"slots": 1})
     with pytest.raises(CallError, match="'x' names no job: write it as <graph>/<job>"):

@@ -56,7 +56,7 @@ def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
     ]
     assert all(one.replayed for one in again.jobs)
     assert stored(worker) == before
-    assert {job.state for job in worker.graphs.records("g")} == {"pending"}
+    assert {job.state for job in worker.graphs.jobs("g")} == {"pending"}
     c = worker.graphs.job("g/c")
     assert (c.priority, c.data["depends_on"], c.data["recoveries_max"]) == (2, ["g/b", "g/a"], 1)
     assert c.data["stewards"] == ["ann"]
@@ -162,7 +162,7 @@ def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
 
         worker.graphs.submit(graph_file)
 
-        assert {job.id: job.state for job in worker.graphs.records("g")} == {
+        assert {job.id: job.state for job in worker.graphs.jobs("g")} == {
             f"g/{name}": "pending" for name in "abc"
         }
         assert [worker.count_events(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
@@ -181,7 +181,7 @@ def test_a_graph_comes_back_from_its_export_as_it_was(new_worker: NewWorker, fil
     target.graphs.submit(written(file, text), activate=False)
 
     assert graph_text("g", *target.graphs.exported("g")) == text
-    for job in source.graphs.records("g"):
+    for job in source.graphs.jobs("g"):
         assert target.record(job.id).data == job.data
         assert target.record(job.id).priority == job.priority
     own, other = source.record("g"), target.record("g")

@@ -60,7 +60,7 @@ def test_a_job_that_came_by_message_has_its_manifest_in_the_home_of_its_workers(
         if verb != "activate":
             elsewhere.graphs.command("g/j", verb)
         settle(worker, "g/j", but=["scheduling"])
-        assert json.loads(file.read_text()) == manifest_now(worker.dispatch, "g/j")
+        assert json.loads(file.read_text()) == manifest_now(worker.client.records, "g/j")
         assert json.loads(file.read_text())["status"] == state
 
     assert not (tmp_path / "elsewhere").exists(), "a command leaves no folder in another home"
@@ -105,6 +105,6 @@ def test_the_output_of_a_failed_job_is_kept_without_secrets_and_told_to_its_next
     settle(worker, "g/j")
 
     job = worker.graphs.job("g/j")
-    summary = brief_of(worker.dispatch, job, "worker")["summary"]
+    summary = brief_of(worker.client.records, job, "worker")["summary"]
     assert summary == "exit code 75: my key is *************"
     assert "open-sesame" not in str([job, *worker.client.history("g/j")])

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.store.views import Views
 from interlock.systems.jobs import attempt
+from interlock.systems.jobs.machines.job.data import ExecutorData
 from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.workers.cli import app as command_line
 from interlock.workers.config import Settings, SettingsError
@@ -170,7 +171,7 @@ def test_a_capability_that_does_a_job_is_a_span_too(spans: InMemorySpanExporter)
         lease=SimpleNamespace(token_number=1),
         key="one:1",
     )
-    executor = {"capability": "wash", "parameters": {}}
+    executor: ExecutorData = {"capability": "wash", "parameters": {}, "cost_micro": 0}
     asyncio.run(attempt._run_capability(work, executor, "worker"))
 
     assert [span.name for span in spans.get_finished_spans()] == ["execute_tool wash"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from interlock import EffectWork, Outcome
 from interlock.systems.jobs.machines.job import following
-from interlock.systems.jobs.machines.job.names import State
+from interlock.systems.jobs.machines.job.data import JobData
+from interlock.systems.jobs.machines.job.names import State, Trigger
 
 
-def approval(work: EffectWork) -> Outcome | None:
+def approval(work: EffectWork[JobData]) -> Outcome | None:
     """Approve a job that still waits for approval."""
     answer = following.sign_off(work.record.data)
     if work.record.state != State.APPROVAL_REQUIRED or answer is None:
         return None
-    return Outcome("approve", dict(answer))
+    return Outcome(Trigger.APPROVE, dict(answer))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock import EffectWork
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.manifest import (
     job_folder,
     manifest_lock,
@@ -11,7 +12,7 @@ from interlock.systems.jobs.manifest import (
 )
 
 
-def manifest(work: EffectWork) -> None:
+def manifest(work: EffectWork[JobData]) -> None:
     """Read the log and write the manifest under one lock, so that the newest is written last.
 
     If the job has changed since this was owed, it owes the manifest once more.
@@ -19,6 +20,6 @@ def manifest(work: EffectWork) -> None:
     owed_by = int(work.lease.suffix.partition(".")[0])
     if owed_by < work.record.version:
         return
-    folder = job_folder(work.dispatch, work.record)
+    folder = job_folder(work.records, work.record)
     with manifest_lock(folder):
-        write_manifest(folder, manifest_now(work.dispatch, work.record.id))
+        write_manifest(folder, manifest_now(work.records, work.record.id))

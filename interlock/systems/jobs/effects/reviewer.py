@@ -21,14 +21,16 @@ from interlock.systems.jobs.attempt import (
 from interlock.systems.jobs.brief import make_job_folder
 from interlock.systems.jobs.evidence import keep_evidence
 from interlock.systems.jobs.machines.job import following
+from interlock.systems.jobs.machines.job.data import JobData
+from interlock.systems.jobs.machines.job.names import Trigger
 from interlock.systems.jobs.machines.job.payloads import ReviewVerdict
 from interlock.systems.jobs.reply import ReplyAction, ReplyError, ReviewReply
 
 
-async def reviewer(work: EffectWork) -> Outcome:
+async def reviewer(work: EffectWork[JobData]) -> Outcome:
     """Review a job once. A job without a reviewer goes on to its sign-off."""
     if passed := following.review(work.record.data):
-        return Outcome("review_completed", dict(passed))
+        return Outcome(Trigger.REVIEW_COMPLETED, dict(passed))
     try:
         folder = await asyncio.to_thread(make_job_folder, work)
     except OSError as refusal:
@@ -59,14 +61,14 @@ def outcome_of(result: AttemptResult, folder: Path, deltas: Mapping[str, int]) -
     match reply.action:
         case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**payload, **after}, deltas)
+            return Outcome(Trigger.RETRY, {**payload, **after}, deltas)
         case ReplyAction.STUCK:
             why = result.invalid or reply.summary or "it gave no reason"
             return _intervention([f"the reviewer is stuck: {why}"], reply.summary, deltas)
         case ReplyAction.COMPLETED:
             assert reply.verdict is not None, "a completed review has a verdict"
             payload |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
-            return Outcome("review_completed", payload, deltas)
+            return Outcome(Trigger.REVIEW_COMPLETED, payload, deltas)
 
 
 def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
@@ -75,4 +77,4 @@ def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -
         "reasons": reasons,
         "summary": summary,
     }
-    return Outcome("review_completed", payload, deltas)
+    return Outcome(Trigger.REVIEW_COMPLETED, payload, deltas)

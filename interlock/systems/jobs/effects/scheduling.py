@@ -8,7 +8,8 @@ from interlock import EffectWork, Outcome
 from interlock.systems.jobs.dependencies import recount
 from interlock.systems.jobs.machines.effects import SCHEDULING
 from interlock.systems.jobs.machines.job import changes
-from interlock.systems.jobs.machines.job.names import State
+from interlock.systems.jobs.machines.job.data import JobData
+from interlock.systems.jobs.machines.job.names import State, Trigger
 from interlock.systems.jobs.slots import (
     acquire_slots,
     graph_of,
@@ -29,7 +30,7 @@ DAY_S = 86_400
 SLOT_STATES = (State.RUNNING, State.PAUSED)
 
 
-def scheduling(work: EffectWork) -> Outcome | None:
+def scheduling(work: EffectWork[JobData]) -> Outcome | None:
     """Schedule a job by its present state, which may have changed since this was requested."""
     match work.record.state:
         case State.PENDING if not work.record.data["met"]:
@@ -44,9 +45,9 @@ def scheduling(work: EffectWork) -> Outcome | None:
     return None
 
 
-def start(work: EffectWork) -> Outcome | None:
+def start(work: EffectWork[JobData]) -> Outcome | None:
     """Start the worker if limits and slots allow it."""
-    record, graph = work.record, graph_of(work.dispatch, work.record)
+    record, graph = work.record, graph_of(work.records, work.record)
     # A job whose phases are all done only reports that again, which counts as no run.
     runs = 0 if changes.finished(record.data) else 1
     found = [usage for usage in usages_of_job(record, graph) if runs or usage.limit != "iterations"]
@@ -58,12 +59,13 @@ def start(work: EffectWork) -> Outcome | None:
         release_all_slots(work)
         _note_awaited_slots(work, [f"limit:{graph.id}"])
         return None
-    if closed_s := closed_for_s(record.data.get("hours"), work.dispatch.views.now_ms()):
+    hours = record.data.get("hours")
+    if hours and (closed_s := closed_for_s(hours, work.records.views.now_ms())):
         # A lost attempt may have taken slots before the hours ended.
         release_all_slots(work)
-        why = f"its worker starts from {record.data['hours'].replace('-', ' to ')} UTC only"
-        return Outcome("suspend", {"reason": why, "by": SCHEDULING.name, "for_s": closed_s})
-    slots = needed_slots(work.dispatch, record, graph)
+        why = f"its worker starts from {hours.replace('-', ' to ')} UTC only"
+        return Outcome(Trigger.SUSPEND, {"reason": why, "by": SCHEDULING.name, "for_s": closed_s})
+    slots = needed_slots(work.records, record, graph)
     awaited = acquire_slots(work, slots)
     if awaited:
         _note_awaited_slots(work, awaited)
@@ -71,28 +73,26 @@ def start(work: EffectWork) -> Outcome | None:
     scheduled: dict[str, Any] = {"slots": sorted(slots)}
     left = time_left_ms(found)
     scheduled |= {"time_left_ms": left} if left is not None else {}
-    return Outcome("scheduled", scheduled, {"runs": runs} if runs else {})
+    return Outcome(Trigger.SCHEDULED, scheduled, {"runs": runs} if runs else {})
 
 
-def closed_for_s(hours: str | None, now_ms: int) -> int:
+def closed_for_s(hours: str, now_ms: int) -> int:
     """Return the seconds until a window of the day such as 22:00-06:00 (UTC) opens; 0 inside it.
 
     A window that ends when it begins is the whole day.
     """
-    if hours is None:
-        return 0
     second = now_ms // 1_000 % DAY_S
     opens, closes = (int(time[:2]) * 3_600 + int(time[3:]) * 60 for time in hours.split("-"))
     is_open = opens <= second < closes if opens < closes else not closes <= second < opens
     return 0 if is_open else (opens - second) % DAY_S
 
 
-def review(work: EffectWork) -> Outcome | None:
+def review(work: EffectWork[JobData]) -> Outcome | None:
     """Start the reviewer if the limits allow it, because a review may cost money as well."""
     record = work.record
     if record.data.get("review") is None:
-        return Outcome("step")
-    graph = graph_of(work.dispatch, record)
+        return Outcome(Trigger.STEP)
+    graph = graph_of(work.records, record)
     found = [usage for usage in usages_of_job(record, graph) if usage.limit != "iterations"]
     note_warnings(work, found)
     if reached := _own_limit_reached(found):
@@ -100,15 +100,15 @@ def review(work: EffectWork) -> Outcome | None:
     if graph is not None and is_halted(work, graph, found):
         return None
     # The slot release of this job waits until the review is over, as both use its directory.
-    release_slots(work, needed_slots(work.dispatch, record, graph))
+    release_slots(work, needed_slots(work.records, record, graph))
     left = time_left_ms(found)
-    return Outcome("step", {"time_left_ms": left} if left is not None else {})
+    return Outcome(Trigger.STEP, {"time_left_ms": left} if left is not None else {})
 
 
-def release_all_slots(work: EffectWork) -> None:
+def release_all_slots(work: EffectWork[JobData]) -> None:
     """Release every slot that a job may hold or wait for."""
-    graph = graph_of(work.dispatch, work.record)
-    release_slots(work, possible_slots(work.dispatch, work.record, graph))
+    graph = graph_of(work.records, work.record)
+    release_slots(work, possible_slots(work.records, work.record, graph))
 
 
 def _own_limit_reached(found: list[LimitUsage]) -> Outcome | None:
@@ -117,9 +117,9 @@ def _own_limit_reached(found: list[LimitUsage]) -> Outcome | None:
     if own is None:
         return None
     payload = {**own.payload(), "of": own.owner}
-    return Outcome("limit_reached", payload)
+    return Outcome(Trigger.LIMIT_REACHED, payload)
 
 
-def _note_awaited_slots(work: EffectWork, slots: list[str]) -> None:
+def _note_awaited_slots(work: EffectWork[JobData], slots: list[str]) -> None:
     if work.record.data.get("slots") != slots:
-        work.fire(Outcome("slot_awaited", {"slots": slots}))
+        work.fire(Outcome(Trigger.SLOT_AWAITED, {"slots": slots}))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from interlock import EffectWork
-from interlock.system.records import Subscriber
+from interlock.system.records import Countdown
 from interlock.systems.jobs.dependencies import dependencies_to_count, report_lost
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State
 
 
-def subscription(work: EffectWork) -> None:
+def subscription(work: EffectWork[JobData]) -> None:
     """Count every dependency in a countdown, then subscribe to the end of each.
 
     All are counted before the first subscription, so that the first end cannot empty the countdown.
@@ -18,16 +19,16 @@ def subscription(work: EffectWork) -> None:
     if record.data["met"]:
         return
     generation = work.lease.suffix.partition(".")[0]
-    countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
-    dependent = Subscriber.of(record, countdown)
+    name = f"{record.spawning(work.lease.suffix)}:{generation}"
+    countdown = Countdown(work.records, record, name)
     dependencies = dependencies_to_count(work, countdown)
-    if not work.dispatch.subscriptions.join(dependent, dependencies):
+    if not countdown.join(dependencies):
         return  # this countdown has ended since
     for dependency in dependencies:
         work.raise_if_stopped()
-        ended = work.dispatch.subscriptions.subscribe(dependency, dependent)
+        ended = countdown.subscribe(dependency)
         if not ended:
             continue
         if ended != State.SUCCESS:
             report_lost(work, dependency, ended)
-        work.dispatch.lifecycle.leave_countdown(dependent, dependency, ended)
+        countdown.leave(dependency, ended)

@@ -23,27 +23,29 @@ from interlock.systems.jobs.attempt import (
 from interlock.systems.jobs.brief import make_job_folder
 from interlock.systems.jobs.evidence import keep_evidence
 from interlock.systems.jobs.machines.job.changes import finished
+from interlock.systems.jobs.machines.job.data import JobData
+from interlock.systems.jobs.machines.job.names import Trigger
 from interlock.systems.jobs.reply import ReplyAction, ReplyError
 from interlock.systems.jobs.settings import JobSettings
 
 PAUSES_MAX = 100  # pauses of one job for rate limits; then another one counts as a try
 
 
-async def worker(work: EffectWork) -> Outcome:
+async def worker(work: EffectWork[JobData]) -> Outcome:
     """Run the workers of the remaining phases. If all are done, report that again."""
     try:
         folder, lack = await asyncio.to_thread(open_folder, work)
     except OSError as refusal:
         detail = f"its directory cannot be used: {refusal.strerror}: {refusal.filename}"
-        return Outcome("stuck", {"code": "directory", "detail": detail})
+        return Outcome(Trigger.STUCK, {"code": "directory", "detail": detail})
     data = work.record.data
     if lack:
-        return Outcome("suspend", {"reason": lack, "by": WORKER, "code": "disk"})
+        return Outcome(Trigger.SUSPEND, {"reason": lack, "by": WORKER, "code": "disk"})
     if finished(data):
         # The job was suspended after its work was done, and the results are still there.
-        return Outcome("agent_completed", {"summary": data.get("summary", "")})
+        return Outcome(Trigger.AGENT_COMPLETED, {"summary": data.get("summary", "")})
     while True:
-        index = int(work.record.data["phase"])
+        index = work.record.data["phase"]
         executor = work.record.data["phases"][index]["worker"]
         began = time.monotonic()
         try:
@@ -59,23 +61,23 @@ async def worker(work: EffectWork) -> Outcome:
         else:
             outcome = outcome_of(work, result, folder, deltas)
         last = index + 1 >= len(work.record.data["phases"])
-        if outcome.trigger != "agent_completed" or last:
+        if outcome.trigger != Trigger.AGENT_COMPLETED or last:
             return outcome
-        phase = Outcome("phase_completed", outcome.payload, outcome.deltas)
+        phase = Outcome(Trigger.PHASE_COMPLETED, outcome.payload, outcome.deltas)
         await asyncio.to_thread(work.fire, phase)
         work.raise_if_stopped()
 
 
-def open_folder(work: EffectWork) -> tuple[Path, str]:
+def open_folder(work: EffectWork[JobData]) -> tuple[Path, str]:
     """Return the job's directory, and why the disk is too full to begin, or ''."""
     folder = make_job_folder(work)
     return folder, lack_of_disk_space(work, folder)
 
 
-def lack_of_disk_space(work: EffectWork, folder: Path) -> str:
+def lack_of_disk_space(work: EffectWork[JobData], folder: Path) -> str:
     """Return why the disk is too full to begin, or ''; a full disk could cut a result in half."""
     free_mb = shutil.disk_usage(folder).free // 1_000_000
-    minimum_mb = work.dispatch.settings.of(JobSettings).disk_free_min_mb
+    minimum_mb = work.records.settings.of(JobSettings).disk_free_min_mb
     if free_mb >= minimum_mb:
         return ""
     lack = f"{free_mb} MB are free at {folder}, and INTERLOCK_DISK_FREE_MIN_MB is {minimum_mb}"
@@ -83,7 +85,7 @@ def lack_of_disk_space(work: EffectWork, folder: Path) -> str:
 
 
 def outcome_of(
-    work: EffectWork, result: AttemptResult, folder: Path, deltas: Mapping[str, int]
+    work: EffectWork[JobData], result: AttemptResult, folder: Path, deltas: Mapping[str, int]
 ) -> Outcome:
     """Keep the evidence of a worker's reply, and return the outcome to fire."""
     reply = result.reply
@@ -91,18 +93,18 @@ def outcome_of(
         evidence = keep_evidence(folder, reply.evidence_files)
     except ReplyError as refusal:
         detail = f"its reply is invalid: {refusal}"
-        return Outcome("stuck", {"code": "invalid_reply", "detail": detail}, deltas)
+        return Outcome(Trigger.STUCK, {"code": "invalid_reply", "detail": detail}, deltas)
     payload: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
     pauses_left = work.record.data.get("pauses", 0) < PAUSES_MAX
     match reply.action:
         case ReplyAction.COMPLETED:
-            return Outcome("agent_completed", payload, deltas)
+            return Outcome(Trigger.AGENT_COMPLETED, payload, deltas)
         case ReplyAction.RETRY if reply.rate_limited and pauses_left:
             pause = {"for_s": rate_limit_pause_s(reply), "reason": reply.summary, "by": WORKER}
-            return Outcome("pause", pause | {"code": "rate_limit"}, deltas)
+            return Outcome(Trigger.PAUSE, pause | {"code": "rate_limit"}, deltas)
         case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**payload, **after}, deltas)
+            return Outcome(Trigger.RETRY, {**payload, **after}, deltas)
         case ReplyAction.STUCK:
             code = {"code": "invalid_reply"} if result.invalid else {}
-            return Outcome("stuck", {**payload, **code}, deltas)
+            return Outcome(Trigger.STUCK, {**payload, **code}, deltas)

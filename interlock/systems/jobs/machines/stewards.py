@@ -6,16 +6,18 @@ Pure.
 from __future__ import annotations
 
 from interlock import Ask
+from interlock.systems.jobs.machines.graph.data import GraphData
+from interlock.systems.jobs.machines.job.data import JobData
 
 STEWARDS_SHOWN_MAX = 5
 
 
-def steward(ask: Ask) -> bool:
+def steward(ask: Ask[GraphData] | Ask[JobData]) -> bool:
     """Whether one of the record's stewards decides, or the record names none."""
     return not ask.data["stewards"] or ask.payload.get("by") in ask.data["stewards"]
 
 
-def only_stewards(ask: Ask) -> str:
+def only_stewards(ask: Ask[GraphData] | Ask[JobData]) -> str:
     """Say that the caller is no steward, who is one, and how to act as one of them."""
     stewards = ask.data["stewards"]
     more = len(stewards) - STEWARDS_SHOWN_MAX

@@ -106,12 +106,12 @@ def test_a_graph_is_created_from_its_file_active_or_as_drafts(
     worker: InProcessWorker, ask: Ask, printed: Ask, file: Path
 ) -> None:
     assert printed("create", "-f", file) == "g: 3 jobs created interlock job status g"
-    assert {job.state for job in worker.graphs.records("g")} == {"draft"}
+    assert {job.state for job in worker.graphs.jobs("g")} == {"draft"}
 
     done = ask("create", "--file", file, "--activate")
 
     assert [one["replayed"] for one in done["jobs"]] == [True] * 3
-    assert {job.state for job in worker.graphs.records("g")} == {"pending"}
+    assert {job.state for job in worker.graphs.jobs("g")} == {"pending"}
 
 
 def test_a_file_with_errors_reports_each_with_its_line_and_writes_nothing(
@@ -192,12 +192,12 @@ def test_the_manifest_of_a_job_that_has_ended_is_restored_by_a_command_for_it(
     worker: InProcessWorker, run: Run, words: tuple[str, ...]
 ) -> None:
     record = brought(worker, "g/j", "success")
-    file = job_folder(worker.dispatch, record) / MANIFEST_FILE
+    file = job_folder(worker.client.records, record) / MANIFEST_FILE
     file.write_text('{"status": "RUNNING"}')
 
     run(*words)
 
-    assert json.loads(file.read_text()) == manifest_now(worker.dispatch, "g/j")
+    assert json.loads(file.read_text()) == manifest_now(worker.client.records, "g/j")
 
 
 def test_a_draft_is_configured_and_activated(
@@ -214,7 +214,7 @@ def test_a_draft_is_configured_and_activated(
     )
 
     data = worker.graphs.job("g/j").data
-    assert {name: data[name] for name in texts} == texts
+    assert {"objective": data["objective"], "details": data["details"]} == texts
     assert data["acceptance"] == ["two pages", "no jargon"]
     assert data["phases"][0]["worker"]["command"] == "echo"
     assert data["description"] == "new"

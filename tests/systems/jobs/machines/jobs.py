@@ -15,7 +15,6 @@ from interlock.kernel.table import Terminal
 from interlock.systems.jobs.machines.job.table import JOB
 from tests.kernel.samples import EVIDENCE, job
 
-Data = Mapping[str, Any]
 Step = tuple[str, dict[str, Any]]
 
 ACTIVATED: tuple[Step, ...] = (("activate", {}),)
@@ -46,7 +45,7 @@ class PureJob:
     """A job without a store, driven by one trigger after the other."""
 
     def __init__(self, **given: Any) -> None:
-        self.record = Record(RecordId("g/j"), "job", "draft", Version(1), job(**given))
+        self.record: Record = Record(RecordId("g/j"), "job", "draft", Version(1), job(**given))
         self.last: Decision = JOB.decide_creation(self.record)
 
     @classmethod
@@ -79,7 +78,7 @@ class PureJob:
         return self.record.state
 
     @property
-    def data(self) -> Data:
+    def data(self) -> Any:
         return self.record.data
 
     @property

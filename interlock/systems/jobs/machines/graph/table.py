@@ -32,12 +32,9 @@ from interlock.system.tables import (
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.systems.jobs.machines.graph import payloads
-from interlock.systems.jobs.machines.graph.limits import (
-    RECHECK_MS,
-)
+from interlock.systems.jobs.machines.graph.data import GraphData
+from interlock.systems.jobs.machines.graph.limits import RECHECK_MS
 from interlock.systems.jobs.machines.stewards import only_stewards, steward
-
-UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}
 
 
 class State(StrEnum):
@@ -66,21 +63,24 @@ def initial_data(payload: Data) -> Data:
     return validated(payloads.NewGraph, "the graph", payload)
 
 
-def bounds(data: Data) -> Bounds:
+def bounds(data: GraphData) -> Bounds:
     """Return what all its jobs together may use."""
     limits = data["limits"]
     return {"spent": limits.get("cost_micro"), "runs": limits.get("iterations")}
 
 
-def is_in_force(ask: Ask) -> bool:
+def is_in_force(ask: Ask[GraphData]) -> bool:
     """Whether the limit that was reached is still the limit."""
-    fields = {limit: name for name, limit in UNITS.items()}
-    found = ask.data["limits"].get(fields[ask.payload["limit"]])
-    scale = 1_000_000 if ask.payload["limit"] == "cost" else 1
+    limits, scale = ask.data["limits"], 1_000_000 if ask.payload["limit"] == "cost" else 1
+    found = {
+        "cost": limits.get("cost_micro"),
+        "time": limits.get("time_s"),
+        "iterations": limits.get("iterations"),
+    }[ask.payload["limit"]]
     return found is not None and abs(found / scale - ask.payload["allowed"]) < 1 / scale
 
 
-def configured(ask: Ask) -> Data:
+def configured(ask: Ask[GraphData]) -> Data:
     """Take over the changes."""
     changes = {name: value for name, value in ask.payload.items() if name != "by"}
     if "limits" in changes:
@@ -88,7 +88,7 @@ def configured(ask: Ask) -> Data:
     return {**ask.data, **changes}
 
 
-def halted(ask: Ask) -> Data:
+def halted(ask: Ask[GraphData]) -> Data:
     """Keep which limit was reached, for the card."""
     reached = ask.payload
     unit = {"cost": "$", "time": "s", "iterations": "runs"}[reached["limit"]]
@@ -97,13 +97,13 @@ def halted(ask: Ask) -> Data:
     return {**ask.data, "failure": {"code": "limit_reached", "detail": detail}}
 
 
-def limits_raised(ask: Ask) -> Data:
+def limits_raised(ask: Ask[GraphData]) -> Data:
     """Let its jobs use more."""
     kept = {name: value for name, value in ask.data.items() if name != "failure"}
     return {**kept, "limits": {**ask.data["limits"], **ask.payload["limits"]}}
 
 
-def reminder(data: Data) -> int | None:
+def reminder(data: GraphData) -> int | None:
     """Return when a person is reminded first."""
     return int(data["remind_s"]) * 1_000
 

@@ -10,6 +10,7 @@ from interlock.system.tables import Bounds, FieldValues
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job import limits
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.payloads import NewJob, ReviewVerdict, RunUntil
 from interlock.systems.jobs.machines.stewards import steward
 
@@ -24,74 +25,74 @@ def initial_data(payload: Data) -> Data:
     return {**data, **counts, "met": False, "lost": {}, "waived": [], "guidance": []}
 
 
-def bounds(data: Data) -> Bounds:
+def bounds(data: JobData) -> Bounds:
     """Return what the job may use."""
     caps = data["limits"]
     return {"spent": caps.get("cost_micro"), "runs": caps.get("iterations")}
 
 
-def host(data: Data) -> str:
+def host(data: JobData) -> str:
     """Return the computer that the job's files are on, or ''."""
     return str(data.get("host") or "")
 
 
-def held(data: Data) -> bool:
+def held(data: JobData) -> bool:
     """Whether a draft stays one until a person activates it."""
     return bool(data["hold"])
 
 
-def ends_by_itself(ask: Ask) -> bool:
+def ends_by_itself(ask: Ask[JobData]) -> bool:
     """Whether the suspension of the job ends at a set time."""
     return bool(ask.data.get("suspended_s"))
 
 
-def starved(data: Data) -> bool:
+def starved(data: JobData) -> bool:
     """Whether the job waits for a dependency that can never succeed."""
     return bool(data["lost"])
 
 
-def waits_by_hand(data: Data) -> bool:
+def waits_by_hand(data: JobData) -> bool:
     """Whether the job is manual and waits for a person to let it go on."""
     return bool(data["manual"]) and not data.get("going")
 
 
-def asks_pending(data: Data) -> bool:
+def asks_pending(data: JobData) -> bool:
     """Whether a pending job needs a person: it is starved, or must be started by hand."""
     return starved(data) or bool(data["met"] and waits_by_hand(data))
 
 
-def startable(data: Data) -> bool:
+def startable(data: JobData) -> bool:
     """Whether the job only needs a free slot; a retry waits for its time before."""
     return bool(data["met"]) and not asks_pending(data) and not data.get("backoff_ms")
 
 
-def reviewable(data: Data) -> bool:
+def reviewable(data: JobData) -> bool:
     """Whether only a limit can keep the job from its review; a retry waits for its time."""
     return not waits_by_hand(data) and not data.get("backoff_ms")
 
 
-def has_slot(data: Data) -> bool:
+def has_slot(data: JobData) -> bool:
     """Whether the job uses slots, or waits in a queue for them."""
     return bool(data.get("slots"))
 
 
-def finished(data: Data) -> bool:
+def finished(data: JobData) -> bool:
     """Whether every phase of the work is done."""
     return bool(data["phase"] >= len(data["phases"]))
 
 
-def phase_of(data: Data) -> str:
+def phase_of(data: JobData) -> str:
     """Return the name of the phase that the job is in; of the last one when all are done."""
     index = min(int(data["phase"]), len(data["phases"]) - 1)
     return str(data["phases"][index]["name"])
 
 
-def depends(ask: Ask) -> bool:
+def depends(ask: Ask[JobData]) -> bool:
     """Whether the job depends on others."""
     return bool(ask.data["depends_on"])
 
 
-def all_met(ask: Ask) -> bool:
+def all_met(ask: Ask[JobData]) -> bool:
     """Whether all dependencies but the waived ones succeeded, for the first time.
 
     A loss is fired with the name of its dependency before the tally has it. A repeated subscription
@@ -101,74 +102,74 @@ def all_met(ask: Ask) -> bool:
     return not ask.data["met"] and not starved(ask.data) and bool(not lost or ask.data["waived"])
 
 
-def newly_lost(ask: Ask) -> bool:
+def newly_lost(ask: Ask[JobData]) -> bool:
     """Whether it is news that this dependency is lost."""
     dependency = ask.payload["dependency"]
     return dependency not in ask.data["lost"] and dependency not in ask.data["waived"]
 
 
-def canceled_by_loss(ask: Ask) -> bool:
+def canceled_by_loss(ask: Ask[JobData]) -> bool:
     """Whether a lost dependency cancels the job."""
     return newly_lost(ask) and bool(ask.data["on_cancel"] == "cancel")
 
 
-def may_be_waived(ask: Ask) -> bool:
+def may_be_waived(ask: Ask[JobData]) -> bool:
     """Whether a steward waives a dependency that is lost."""
     dependency = ask.payload.get("dependency")
     named = dependency is None or dependency in ask.data["lost"]
     return steward(ask) and starved(ask.data) and named
 
 
-def may_start(ask: Ask) -> bool:
+def may_start(ask: Ask[JobData]) -> bool:
     """Whether the job may run now."""
     return startable(ask.data)
 
 
-def may_recover(ask: Ask) -> bool:
+def may_recover(ask: Ask[JobData]) -> bool:
     """Whether the job may be started again once more."""
     if ask.payload.get("code") == UNBEGUN:
         return bool(ask.data["unbegun"] < limits.UNBEGUN_MAX)
     return bool(ask.data["recoveries"] < ask.data["recoveries_max"])
 
 
-def may_retry(ask: Ask) -> bool:
+def may_retry(ask: Ask[JobData]) -> bool:
     """Whether the job may be tried once more."""
     return bool(ask.data["retries"] < ask.data["retries_max"])
 
 
-def more_phases(ask: Ask) -> bool:
+def more_phases(ask: Ask[JobData]) -> bool:
     """Whether another phase follows the one that the job is in."""
     return bool(ask.data["phase"] + 1 < len(ask.data["phases"]))
 
 
-def approved(ask: Ask) -> bool:
+def approved(ask: Ask[JobData]) -> bool:
     """Whether the reviewer passes the work on for approval."""
     return bool(ask.payload["verdict"] == ReviewVerdict.APPROVAL_REQUIRED)
 
 
-def signed_off(ask: Ask) -> bool:
+def signed_off(ask: Ask[JobData]) -> bool:
     """Whether a steward approves, or the approval effect does where no person is needed."""
     automatic = ask.data["auto_approve"] and ask.payload["by"] == APPROVAL.name
     return bool(automatic) or steward(ask)
 
 
-def knows_phase(ask: Ask) -> bool:
+def knows_phase(ask: Ask[JobData]) -> bool:
     """Whether a steward decides, and names no phase or one that the job has come to."""
     named = ask.payload.get("phase")
     return steward(ask) and (named is None or named in phases_reached(ask.data)["phase"])
 
 
-def phases_reached(data: Data) -> FieldValues:
+def phases_reached(data: JobData) -> FieldValues:
     """Return the phases that the job has come to, as the values of the field `phase`."""
     return {"phase": [phase["name"] for phase in data["phases"][: data["phase"] + 1]]}
 
 
-def lost_dependencies(data: Data) -> FieldValues:
+def lost_dependencies(data: JobData) -> FieldValues:
     """Return the dependencies that are lost, as the values of the field `dependency`."""
     return {"dependency": sorted(data["lost"])}
 
 
-def configured(ask: Ask) -> Data:
+def configured(ask: Ask[JobData]) -> Data:
     """Take over the changes."""
     changes = {
         name: value for name, value in ask.payload.items() if name not in ("by", "no_review")
@@ -180,18 +181,18 @@ def configured(ask: Ask) -> Data:
     return {name: value for name, value in {**ask.data, **changes}.items() if value is not None}
 
 
-def met(ask: Ask) -> Data:
+def met(ask: Ask[JobData]) -> Data:
     """Note that all dependencies are met."""
     return {**ask.data, "met": True}
 
 
-def lost(ask: Ask) -> Data:
+def lost(ask: Ask[JobData]) -> Data:
     """Note the dependency that will never be a success."""
     loss = {ask.payload["dependency"]: ask.payload["state"]}
     return {**ask.data, "lost": {**ask.data["lost"], **loss}}
 
 
-def waived(ask: Ask) -> Data:
+def waived(ask: Ask[JobData]) -> Data:
     """Waive one lost dependency, or all of them."""
     dependency = ask.payload.get("dependency")
     freed = [dependency] if dependency else sorted(ask.data["lost"])
@@ -199,69 +200,69 @@ def waived(ask: Ask) -> Data:
     return {**ask.data, "lost": left, "waived": [*ask.data["waived"], *freed]}
 
 
-def slot_awaited(ask: Ask) -> Data:
+def slot_awaited(ask: Ask[JobData]) -> Data:
     """Note the slots that the job waits for."""
     return {**ask.data, "slots": ask.payload["slots"]}
 
 
-def run_until(ask: Ask) -> Data:
+def run_until(ask: Ask[JobData]) -> Data:
     """Let the job go on by itself, for one step or until a person must decide."""
     return {**without(ask.data, "backoff_ms"), "going": ask.payload["to"]}
 
 
-def started(ask: Ask) -> Data:
+def started(ask: Ask[JobData]) -> Data:
     """Begin and count a run, with these slots and this time."""
     kept = without(ask.data, "slots", "time_left_ms", "backoff_ms", "failure")
     more = {name: value for name, value in ask.payload.items() if value}
     return {**kept, **more, **_after_step(ask), "runs": ask.data["runs"] + 1}
 
 
-def reviewing(ask: Ask) -> Data:
+def reviewing(ask: Ask[JobData]) -> Data:
     """Begin a review."""
     kept = without(ask.data, "time_left_ms", "backoff_ms")
     left = {name: value for name, value in ask.payload.items() if name == "time_left_ms"}
     return {**kept, **left, **_after_step(ask)}
 
 
-def phase_completed(ask: Ask) -> Data:
+def phase_completed(ask: Ask[JobData]) -> Data:
     """Go on to the next phase."""
     return {**_with_report(ask), "phase": ask.data["phase"] + 1, **NO_TRIES}
 
 
-def completed(ask: Ask) -> Data:
+def completed(ask: Ask[JobData]) -> Data:
     """Keep what the worker made; the job's slots are free again."""
     done = {"phase": len(ask.data["phases"]), **NO_TRIES}
     return {**stopped(_with_report(ask)), **done}
 
 
-def stuck(ask: Ask) -> Data:
+def stuck(ask: Ask[JobData]) -> Data:
     """Keep why the worker cannot go on, for the card."""
     return {**stopped(_with_report(ask)), "going": "", "failure": failure_of(ask)}
 
 
-def retried(ask: Ask) -> Data:
+def retried(ask: Ask[JobData]) -> Data:
     """Wait before the next try: longer each time, at least as long as the worker asks."""
     return {**stopped(_with_report(ask)), **_later(ask)}
 
 
-def review_retried(ask: Ask) -> Data:
+def review_retried(ask: Ask[JobData]) -> Data:
     """Wait before the next review: longer each time, at least as long as the reviewer asks."""
     return {**without(ask.data, "time_left_ms"), **_later(ask)}
 
 
-def paused(ask: Ask) -> Data:
+def paused(ask: Ask[JobData]) -> Data:
     """Note how long the pause lasts."""
     for_s = ask.payload.get("for_s")
     kept = {**without(ask.data, "paused_s"), "pauses": ask.data.get("pauses", 0) + 1}
     return {**kept, "paused_s": for_s} if for_s else kept
 
 
-def unpaused(ask: Ask) -> Data:
+def unpaused(ask: Ask[JobData]) -> Data:
     """Go on: the worker begins again, in a new work folder; the limit of runs does not count it."""
     return {**without(ask.data, "paused_s"), "runs": ask.data["runs"] + 1}
 
 
-def recovered(ask: Ask) -> Data:
+def recovered(ask: Ask[JobData]) -> Data:
     """Count a lost worker or reviewer, or a wait for one that was too long."""
     data = stopped(ask.data)
     if ask.payload.get("code") != UNBEGUN:
@@ -269,17 +270,17 @@ def recovered(ask: Ask) -> Data:
     return {**data, "unbegun": data["unbegun"] + 1}
 
 
-def given_up(ask: Ask) -> Data:
+def given_up(ask: Ask[JobData]) -> Data:
     """Keep why a person is asked: the job was lost, or tried, too often."""
     return _given_up(ask, ask.data)
 
 
-def retries_exhausted(ask: Ask) -> Data:
+def retries_exhausted(ask: Ask[JobData]) -> Data:
     """Keep why a person is asked, and what the last try made."""
     return _given_up(ask, _with_report(ask))
 
 
-def limited(ask: Ask) -> Data:
+def limited(ask: Ask[JobData]) -> Data:
     """Keep which limit was reached."""
     reached = ask.payload
     unit = {"cost": "$", "time": "s", "iterations": "runs"}[reached["limit"]]
@@ -290,7 +291,7 @@ def limited(ask: Ask) -> Data:
     return {**stopped(ask.data), "going": "", "failure": failure}
 
 
-def reviewed(ask: Ask) -> Data:
+def reviewed(ask: Ask[JobData]) -> Data:
     """Keep what the reviewer found; its objections become guidance for the worker."""
     reasons: list[str] = ask.payload.get("reasons") or []
     review = {"reasons": reasons, "evidence": ask.payload.get("evidence") or []}
@@ -304,25 +305,25 @@ def reviewed(ask: Ask) -> Data:
     return {**guided(data, "reviewer", "reviewer", objections), "failure": failure}
 
 
-def suspended(ask: Ask) -> Data:
+def suspended(ask: Ask[JobData]) -> Data:
     """Stop the job until it is resumed, or for some time; it keeps what it has made."""
     for_s = ask.payload.get("for_s")
     kept = without(stopped(ask.data), "suspended_s")
     return {**kept, **({"suspended_s": for_s} if for_s else {"going": ""})}
 
 
-def resumed(ask: Ask) -> Data:
+def resumed(ask: Ask[JobData]) -> Data:
     """Go on where the job was."""
     return without(ask.data, "backoff_ms", "suspended_s")
 
 
-def ended(ask: Ask) -> Data:
+def ended(ask: Ask[JobData]) -> Data:
     """Keep who ended the job and why."""
     end = {"by": ask.payload["by"], "reason": ask.payload["reason"]}
     return {**stopped(ask.data), "end": {name: value for name, value in end.items() if value}}
 
 
-def ended_by_loss(ask: Ask) -> Data:
+def ended_by_loss(ask: Ask[JobData]) -> Data:
     """Keep that the job ended because its dependency is lost."""
     end = {
         "by": NOTIFICATION.name,
@@ -331,7 +332,7 @@ def ended_by_loss(ask: Ask) -> Data:
     return {**stopped(lost(ask)), "end": end}
 
 
-def failure_of(ask: Ask) -> dict[str, Any]:
+def failure_of(ask: Ask[JobData]) -> dict[str, Any]:
     """Return why a person is asked, as cards show it."""
     detail = ask.payload.get("detail") or ask.payload.get("summary") or "no reason was given"
     return {"code": ask.payload.get("code") or "stuck", "detail": detail}
@@ -353,24 +354,24 @@ def guided(data: Mapping[str, Any], role: str, by: str, text: str) -> dict[str, 
     return {**data, "guidance": [*data["guidance"], guidance][-limits.GUIDANCE_MAX :]}
 
 
-def _after_step(ask: Ask) -> dict[str, Any]:
+def _after_step(ask: Ask[JobData]) -> dict[str, Any]:
     """Return the change after which a job that was to do one step does no more by itself."""
     return {"going": ""} if ask.data.get("going") == RunUntil.NEXT else {}
 
 
-def _later(ask: Ask) -> dict[str, Any]:
+def _later(ask: Ask[JobData]) -> dict[str, Any]:
     """Count a retry and set its wait: longer each time, at least as long as was asked for."""
     wait_s = ask.data["retry_delay_s"] * 2 ** min(ask.data["retries"], limits.RETRY_DOUBLINGS_MAX)
     asked_s = ask.payload.get("retry_after_s") or 0
     return {"retries": ask.data["retries"] + 1, "backoff_ms": max(wait_s, asked_s) * 1_000}
 
 
-def _given_up(ask: Ask, data: Data) -> dict[str, Any]:
+def _given_up(ask: Ask[JobData], data: Data) -> dict[str, Any]:
     counts = {**NO_TRIES, "going": ""}
     return {**stopped(data), **counts, "failure": failure_of(ask)}
 
 
-def _with_report(ask: Ask) -> dict[str, Any]:
+def _with_report(ask: Ask[JobData]) -> dict[str, Any]:
     """Add the summary and the evidence of this phase; evidence of a file replaces older one."""
     phase, summary = phase_of(ask.data), ask.payload.get("summary")
     new = [{**item, "phase": phase} for item in ask.payload.get("evidence") or ()]

@@ -15,22 +15,23 @@ from interlock.systems.jobs.machines.job.changes import (
     stopped,
     without,
 )
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.stewards import steward
 
 REPAIRED = ("objective", "details", "acceptance", "review")
 
 
-def may_resubmit(ask: Ask) -> bool:
+def may_resubmit(ask: Ask[JobData]) -> bool:
     """Whether a steward sends the job back to a phase that it knows, and it can be done there."""
     return knows_phase(ask) and not placeless(ask)
 
 
-def may_review_again(ask: Ask) -> bool:
+def may_review_again(ask: Ask[JobData]) -> bool:
     """Whether a steward sends the job back to a review that can be done."""
     return steward(ask) and not placeless(ask)
 
 
-def placeless(ask: Ask) -> str:
+def placeless(ask: Ask[JobData]) -> str:
     """Return which new executor has no known place to run at, or an empty text.
 
     A job of capabilities only has no host. One of commands has none only if its producer said so.
@@ -47,7 +48,7 @@ def _is_local(executor: Mapping[str, Any] | None) -> bool:
     return executor is not None and bool(executor.get("command") or executor.get("model"))
 
 
-def resubmitted(ask: Ask) -> Data:
+def resubmitted(ask: Ask[JobData]) -> Data:
     """Work on the job again from a phase on, with the person's guidance and changes."""
     names = [phase["name"] for phase in ask.data["phases"]]
     named = ask.payload.get("phase")
@@ -59,12 +60,12 @@ def resubmitted(ask: Ask) -> Data:
     return data
 
 
-def resubmitted_to_review(ask: Ask) -> Data:
+def resubmitted_to_review(ask: Ask[JobData]) -> Data:
     """Review the job again, with the work as it is, and the person's guidance and changes."""
     return _repaired(ask)
 
 
-def _repaired(ask: Ask) -> dict[str, Any]:
+def _repaired(ask: Ask[JobData]) -> dict[str, Any]:
     """Take over the changes and the guidance of a person who sends the job back."""
     changes = {name: ask.payload[name] for name in REPAIRED if name in ask.payload}
     changes["limits"] = {**ask.data["limits"], **(ask.payload.get("limits") or {})}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from interlock import RESOLUTION, Active, Terminal, Timer, Waiting, always
 from interlock.system.tables import HeldSlot, Meaning
-from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import (
     APPROVAL,
     REVIEWER,
@@ -15,6 +14,7 @@ from interlock.systems.jobs.machines.effects import (
     WORKER,
 )
 from interlock.systems.jobs.machines.job import changes, choices, limits, questions
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
 
 SLOT = HeldSlot(changes.has_slot, release=SLOT_RELEASE)
@@ -38,12 +38,12 @@ INTERVENTION = (
 SIGN_OFF = (("approve", "approve"), ("reject", "reject"), ("cancel", "cancel"))
 
 
-def kickoff(data: Data) -> int | None:
+def kickoff(data: JobData) -> int | None:
     """Return when a draft is activated by itself, where its producer does not activate it."""
     return None if data["hold"] else limits.KICKOFF_MS
 
 
-def reminder(asked: Callable[[Data], bool]) -> Timer:
+def reminder(asked: Callable[[JobData], bool]) -> Timer:
     """Return the timer that reminds a person while one is asked."""
     return Timer(
         "reminder",
@@ -52,7 +52,7 @@ def reminder(asked: Callable[[Data], bool]) -> Timer:
     )
 
 
-def recheck(asked: Callable[[Data], bool]) -> Timer:
+def recheck(asked: Callable[[JobData], bool]) -> Timer:
     """Return the timer that tries again to move the job on while no person is asked."""
     return Timer(
         "recheck", lambda data: None if asked(data) else limits.RECHECK_MS, effect=SCHEDULING
@@ -71,7 +71,7 @@ def silence(name: str) -> Timer:
     )
 
 
-def uncounted_run(data: Data) -> Mapping[str, int]:
+def uncounted_run(data: JobData) -> Mapping[str, int]:
     """Return the delta that takes back a run that never began.
 
     A job whose phases are all done only hands in its result: that was counted as no run.
@@ -79,7 +79,7 @@ def uncounted_run(data: Data) -> Mapping[str, int]:
     return {} if changes.finished(data) else {"runs": -1}
 
 
-def time_left(data: Data) -> int | None:
+def time_left(data: JobData) -> int | None:
     """Return how long the job may still work, where its time is limited.
 
     The wait for a free worker is no work: the effect that begins sets the timer to what is left.
@@ -88,34 +88,34 @@ def time_left(data: Data) -> int | None:
     return None if left is None else left + max(data["running_s"], data["reviewing_s"]) * 1_000
 
 
-def paused_for(data: Data) -> int | None:
+def paused_for(data: JobData) -> int | None:
     """Return how long the pause lasts, where that is known."""
     for_s = data.get("paused_s")
     return int(for_s) * 1_000 if for_s else None
 
 
-def until_ended(data: Data) -> bool:
+def until_ended(data: JobData) -> bool:
     """Whether the pause lasts until a person ends it."""
     return not data.get("paused_s")
 
 
-def suspended_for(data: Data) -> int | None:
+def suspended_for(data: JobData) -> int | None:
     """Return how long the suspension lasts, where the scheduler ends it."""
     for_s = data.get("suspended_s")
     return int(for_s) * 1_000 if for_s else None
 
 
-def until_resumed(data: Data) -> bool:
+def until_resumed(data: JobData) -> bool:
     """Whether the suspension lasts until a person ends it."""
     return not data.get("suspended_s")
 
 
-def signed_by_person(data: Data) -> bool:
+def signed_by_person(data: JobData) -> bool:
     """Whether a person must approve the work."""
     return not data["auto_approve"]
 
 
-def backoff(data: Data) -> int | None:
+def backoff(data: JobData) -> int | None:
     """Return how long the job waits before it is tried again."""
     ms: int | None = data.get("backoff_ms")
     return ms

@@ -28,6 +28,7 @@ from interlock.systems.jobs.machines.effects import (
     WORKER,
 )
 from interlock.systems.jobs.machines.job import changes, following, repairs
+from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
 from interlock.systems.jobs.machines.job.stages import STAGES
 from interlock.systems.jobs.machines.stewards import only_stewards, steward
@@ -43,7 +44,7 @@ LAST_PHASE = "it is in its last phase, which ends with agent_completed"
 HELD_ALREADY = "it is suspended already, until a person resumes it"
 
 
-def not_waivable(ask: Ask) -> str:
+def not_waivable(ask: Ask[JobData]) -> str:
     """Return why a dependency is not waived."""
     if not steward(ask):
         return only_stewards(ask)
@@ -52,7 +53,7 @@ def not_waivable(ask: Ask) -> str:
     return f"{ask.payload['dependency']} is not among the dependencies that it has lost"
 
 
-def no_phase(ask: Ask) -> str:
+def no_phase(ask: Ask[JobData]) -> str:
     """Return why the job does not go back to a phase."""
     if not steward(ask):
         return only_stewards(ask)
@@ -60,17 +61,17 @@ def no_phase(ask: Ask) -> str:
     return f"{ask.payload['phase']!r} is none of the phases that it has come to: {reached}"
 
 
-def not_resubmitted(ask: Ask) -> str:
+def not_resubmitted(ask: Ask[JobData]) -> str:
     """Return why the job is not worked on again."""
     return no_phase(ask) if not changes.knows_phase(ask) else _no_place(ask)
 
 
-def not_reviewed_again(ask: Ask) -> str:
+def not_reviewed_again(ask: Ask[JobData]) -> str:
     """Return why the job is not reviewed again."""
     return only_stewards(ask) if not steward(ask) else _no_place(ask)
 
 
-def _no_place(ask: Ask) -> str:
+def _no_place(ask: Ask[JobData]) -> str:
     return (
         f"its {repairs.placeless(ask)} can only be a capability: the job has only capabilities, "
         "and no host on which a command or a model would run; create a new job for that"
