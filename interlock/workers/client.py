@@ -49,6 +49,7 @@ from interlock.workers.engine.submission import (
 )
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
+from interlock.workers.text import with_article
 from interlock.workers.up_file import local_settings
 
 if TYPE_CHECKING:  # imported where it is loaded
@@ -370,7 +371,7 @@ def of_machine(record: Record, machine: str) -> Record:
     """Return a record if it is of a machine. Raises CallError that says what it is instead."""
     if record.machine != machine:
         raise CallError(
-            f"{record.id} is a {record.machine}, not a {machine}: `interlock explain {record.id}`"
-            " names the commands that move it"
+            f"{record.id} is {with_article(record.machine)}, not {with_article(machine)}:"
+            f" `interlock explain {record.id}` names the commands that move it"
         )
     return record

@@ -56,6 +56,11 @@ def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
     return shortened(line, length_max)
 
 
+def with_article(noun: str) -> str:
+    """Return a noun with the article before it: "a task", "an agent"."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def cut_to_bytes(text: str, bytes_max: int, *, end: str) -> str:
     """Return a text in at most so many bytes of UTF-8; one that is cut has this end."""
     encoded = text.encode()

@@ -53,10 +53,13 @@ PANELS = {
 Job = Annotated[str, typer.Argument(help="A job, as GRAPH/JOB.", metavar="GRAPH/JOB")]
 Graph = Annotated[str, typer.Argument(help="A graph.", metavar="GRAPH")]
 Either = Annotated[str, typer.Argument(help="A job, or a graph for all of its jobs.", metavar="ID")]
+Out = Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until it is done.")]
 Cost = Annotated[str | None, typer.Option(help="The new limit of cost, in US dollars.")]
 Time = Annotated[str | None, typer.Option(help="The new limit of time at work: 90s, 10m, 2h.")]
-Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="The new limit of runs.")]
+Runs = Annotated[
+    int | None, typer.Option("--iterations", min=1, help="The new limit of runs of workers.")
+]
 Guidance = Annotated[str, typer.Option("--reason", help="The reason, as guidance for the worker.")]
 RequiredReason = Annotated[str, typer.Option("--reason", help="The reason, which is required.")]
 Phase = Annotated[str | None, typer.Option(help="The phase from which to work again.")]
@@ -73,7 +76,8 @@ Repairs = Annotated[
     ),
 ]
 To = Annotated[
-    Literal["worker", "review"], typer.Option(help="Work on it again, or review it again.")
+    Literal["worker", "review"],
+    typer.Option(help="worker: work on it again; review: review it again."),
 ]
 PauseTime = Annotated[
     int | None, typer.Option("--for", min=1, help="Seconds; without it, until unpause.")
@@ -110,11 +114,16 @@ OPTIONS: Mapping[str, Parameter] = {
 @guarded
 def create(
     job: Annotated[str | None, typer.Argument(help="A job, as GRAPH/JOB.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A whole graph.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="A whole graph, as docs/jobs.md describes it."),
+    ] = None,
     fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
-    description: Annotated[str, typer.Option(help="What it is.")] = "",
-    after: Annotated[list[str] | None, typer.Option(help="Jobs that it depends on.")] = None,
+    description: Annotated[str, typer.Option(help="What the job is for.")] = "",
+    after: Annotated[
+        list[str] | None, typer.Option(help="A job that must succeed first. Repeatable.")
+    ] = None,
     tag: Tagged = None,
     priority: Annotated[
         int | None, typer.Option(min=0, max=9, help="0 is first, 9 is last; else 5.")
@@ -162,7 +171,7 @@ def config(
     target: Either,
     fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
-    description: Annotated[str | None, typer.Option(help="What it is.")] = None,
+    description: Annotated[str | None, typer.Option(help="What the job is for.")] = None,
     objective: Objective = None,
     details: Annotated[str | None, typer.Option(help="For a draft: other details.")] = None,
     acceptance: Annotated[
@@ -226,6 +235,7 @@ def command_of(verb: Verb) -> Callable[..., None]:
         fields = {"reason": "", **joined(changed, given)}
         api = client(actor)
         if verb.confirmed and not proposal:
+            Graphs(api).job(target)  # an answer is asked for only if the command can give it
             proposal, fields = asked_answer(
                 api, target, verb.name, fields, proposal, as_json=as_json
             )
@@ -305,7 +315,7 @@ def _everything(value: Mapping[str, Any]) -> Page:
 
 @app.command()
 @guarded
-def export(graph: Graph, out: Annotated[Path | None, typer.Option(help="A file.")] = None) -> None:
+def export(graph: Graph, out: Out = None) -> None:
     """Write the file that would create a graph again."""
     _written(graph_text(graph, *Graphs(client()).exported(graph)), out)
 
@@ -317,7 +327,7 @@ def graph(
     form: Annotated[
         Literal["mermaid", "svg"], typer.Option("--format", help="mermaid or svg.")
     ] = "mermaid",
-    out: Annotated[Path | None, typer.Option(help="A file.")] = None,
+    out: Out = None,
 ) -> None:
     """Draw a graph with the states of its jobs."""
     draw = {"mermaid": mermaid, "svg": svg}[form]

@@ -161,7 +161,7 @@ class Graphs:
         """Change what the jobs of a graph share; higher limits lift a halt."""
         found = self.graph(graph)
         if found is None:
-            raise CallError(f"there is no graph {graph!r}")
+            raise self._no_graph(graph)
         _check_not_empty(changes)
         payload = {**changes, "by": self.client.actor}
         halted = found.state == GraphState.HALTED
@@ -271,7 +271,13 @@ class Graphs:
         """Return a graph with its jobs. Raises CallError if there is none."""
         for found in self.read([name]):
             return found
-        raise CallError(f"there is no graph {name!r}; `interlock job list` names those we have")
+        raise self._no_graph(name)
+
+    def _no_graph(self, name: str) -> CallError:
+        """Return the error for a name of no graph. Raises CallError for that of another record."""
+        if found := self.records.views.records([name]).get(name):
+            of_machine(found, "graph")
+        return CallError(f"there is no graph {name!r}; `interlock job list` names those we have")
 
     def jobs(self, graph: str) -> list[Record[JobData]]:
         """Return the records of a graph's jobs by name. Raises CallError if there is no graph."""

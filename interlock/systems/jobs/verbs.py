@@ -55,7 +55,7 @@ VERBS: Mapping[str, Verb] = {
         Verb(
             "step",
             Trigger.RUN,
-            "Run exactly the one command that the state names, and wait for it.",
+            "Run the worker once, or the reviewer if that is next, and wait for it.",
         ),
         Verb(
             "run",
@@ -101,7 +101,7 @@ VERBS: Mapping[str, Verb] = {
             "approve",
             Trigger.APPROVE,
             "Sign a job off: it has succeeded, and the jobs that depend on it go on.",
-            ("proposal", "guidance"),
+            ("proposal", "reason"),
             decides=True,
             confirmed=True,
             steward=True,

@@ -28,7 +28,7 @@ from interlock.system.pages import Page, Section, record_answer, record_state
 from interlock.systems.loops import page
 from interlock.systems.loops.client import LIVES_MAX, Loops
 from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
-from interlock.systems.loops.mailbox import OPERATOR, UnknownAgentError
+from interlock.systems.loops.mailbox import LISTED, OPERATOR, UnknownAgentError
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock import HttpClient
@@ -228,5 +228,5 @@ def _latest_life(api: HttpClient, name: str) -> str:
     """Return the latest life of a name over HTTP. Raises UnknownAgentError."""
     lives = api.list(machine="loop", id_prefix=f"{name}/", limit=LIVES_MAX)
     if not lives:
-        raise UnknownAgentError(f"the agent {name!r} was never started")
+        raise UnknownAgentError(f"the agent {name!r} was never started; {LISTED}")
     return max((life.id for life in lives), key=lambda life: int(life.rpartition("/")[2]))

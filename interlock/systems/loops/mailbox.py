@@ -11,11 +11,12 @@ from interlock import CallError, Event
 from interlock.system.records import Dispatch, Mail, position
 from interlock.system.tables import Record, RecordId
 from interlock.systems.loops.machines.loop.names import SELF, Trigger
-from interlock.systems.loops.paths import is_name
+from interlock.systems.loops.paths import is_name, name_of
 
 OPERATOR = "operator"
 PAGE = 500  # messages that are read at one time
 COUNTED_MAX = 100  # messages of one agent that are counted as unread
+LISTED = "`interlock agent list` names those that were started"
 LINES_MAX = 20_000  # lines of a life's log that are read back to find when mail was delivered
 
 
@@ -43,15 +44,23 @@ class Mailbox:
 
     def current_life(self, name: str) -> RecordId:
         """Return the record of the agent that has this name now. Raises UnknownAgentError."""
-        if not is_name(name):
-            raise UnknownAgentError(
-                f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
-            )
-        found = self.dispatch.views.holds(name).get(SELF)
+        found = self.dispatch.views.holds(name).get(SELF) if is_name(name) else None
         if found is None:
-            problem = "has stopped; start it anew" if self.lives(name) else "was never started"
-            raise UnknownAgentError(f"the agent {name!r} {problem}")
+            raise UnknownAgentError(self._why_unknown(name))
         return RecordId(found)
+
+    def _why_unknown(self, name: str) -> str:
+        """Say why no agent has a name now, and what to do."""
+        if is_name(name) and self.lives(name):
+            return f"the agent {name!r} has stopped; start it anew"
+        record = self.dispatch.views.records([name]).get(name)
+        if record is not None and record.machine == "loop":
+            return f"{name} is a life of the agent {name_of(name)}: give that name"
+        if record is not None:
+            return f"{name} is of the machine {record.machine}, not a long-lived agent; {LISTED}"
+        if is_name(name):
+            return f"the agent {name!r} was never started; {LISTED}"
+        return f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
 
     def lives(self, name: str) -> list[RecordId]:
         """Return the id of every record of this name, the latest last."""

@@ -52,10 +52,12 @@ class Agents:
 
     def promote(self, identity: str, *, reason: str = "") -> Record:
         """Raise the trust of an identity by one level."""
+        of_machine(self.client.show(identity), "identity")
         return self.client.fire(identity, "promoted", {"reason": reason}, reason=reason)
 
     def retire(self, identity: str, *, reason: str = "") -> Record:
         """Take an identity out of service: it claims no task after its current one."""
+        of_machine(self.client.show(identity), "identity")
         return self.client.fire(identity, "retired", {"reason": reason}, reason=reason)
 
     def abort(self, agent: str, *, scope: Scope = "session", reason: str = "") -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from interlock.system.commands import Actor, AsJson, Reason, answer, answer_reco
 from interlock.system.pages import record_answer
 from interlock.systems.tasks import page
 from interlock.systems.tasks.agents import Agents, Scope
+from interlock.systems.tasks.client import Tasks
 
 app = typer.Typer()
 
@@ -28,14 +29,22 @@ def agents(actor: str = "person") -> Agents:
 @guarded
 def workers(backlog: Backlog, as_json: AsJson = False) -> None:
     """List the agents that are at work on the tasks of a backlog, with their processes."""
-    answer(agents().of(backlog), as_json=as_json, show=lambda rows: [page.agents(rows)])
+    found = agents().of(backlog) or _none_of(backlog)
+    answer(found, as_json=as_json, show=lambda rows: [page.agents(rows)])
 
 
 @app.command()
 @guarded
 def trust(backlog: Backlog, as_json: AsJson = False) -> None:
     """List identities, their trust, what their tasks came to, and what they may do."""
-    answer(agents().identities(backlog), as_json=as_json, show=lambda rows: [page.identities(rows)])
+    found = agents().identities(backlog) or _none_of(backlog)
+    answer(found, as_json=as_json, show=lambda rows: [page.identities(rows)])
+
+
+def _none_of(backlog: str) -> list[dict[str, Any]]:
+    """Return no rows, of a backlog. Raises CallError if there is no such backlog."""
+    Tasks(client()).ids_of(backlog)
+    return []
 
 
 @app.command()
@@ -50,7 +59,10 @@ def known(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print the id of an identity, so that you can promote it before its first task."""
+    """Print the id of an identity, so that you can promote it before its first task.
+
+    An identity is the name, the role and the command of an agent, which share one trust.
+    """
     identity = agents().register(backlog, name=name, role=role, command=command)
     answer({"id": identity, "answer": "known"}, as_json=as_json, show=record_answer)
 
@@ -79,7 +91,12 @@ def retire(
 @guarded
 def abort(
     agent: Agent,
-    scope: Annotated[Scope, typer.Option(help="sibling or session.")] = "session",
+    scope: Annotated[
+        Scope,
+        typer.Option(
+            help="session: with all agents below it; sibling: the other agents of its parent."
+        ),
+    ] = "session",
     reason: Reason = "",
     as_json: AsJson = False,
     actor: Actor = "person",

@@ -120,7 +120,7 @@ def submit(
     push: Push = None,
     backlog: IntoBacklog = None,
     name: NameInBacklog = None,
-    role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
+    role: Annotated[str, typer.Option(help="The role of the agents that may have it.")] = "any",
     scope: Scope = "medium",
     tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
     owns: Owns = None,
@@ -373,7 +373,9 @@ def list_failed(
 @app.command()
 @guarded
 def replay(
-    names: Annotated[list[str] | None, typer.Argument(help="Tasks.", metavar="TASK")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Ids of failed tasks.", metavar="TASK")
+    ] = None,
     backlog: Annotated[
         str | None, typer.Option("--all", help="All failed tasks of a backlog.", metavar="BACKLOG")
     ] = None,

@@ -17,13 +17,14 @@ from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
 from interlock.system.agents import Logs, check_command, read_logs, tail_agent
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError, OpIdReusedError
-from interlock.system.pages import NoDiffError, RecordDiff, awaited_diff, look_at_diff
+from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
 from interlock.system.records import (
     Call,
     InitialLease,
     Warrant,
     asks_person,
     codec,
+    of_machine,
     read_initial_lease,
 )
 from interlock.system.tables import PRIORITY_DEFAULT, Cause, Record, RecordId, root_of, split_key
@@ -150,7 +151,7 @@ class Tasks:
     ) -> TaskClaim:
         """Claim one task. Raises GuardRefusedError if this owner may not claim it now."""
         effect = self.dispatch.effect("task", "agent")
-        found = self.client.show(task)
+        found = of_machine(self.client.show(task), "task")
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
         initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
@@ -208,6 +209,7 @@ class Tasks:
 
     def split(self, task: str, parts: Sequence[Mapping[str, Any]]) -> Record:
         """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""
+        of_machine(self.client.show(task), "task")
         check_parts(self.dispatch, parts)
         return self.client.fire(task, "split", {"subtasks": parts})
 
@@ -354,9 +356,7 @@ class Tasks:
 
         Raises NoDiffError.
         """
-        record = self.client.show(task)
-        if record.machine != "task":
-            raise NoDiffError(f"{task} is a {record.machine}, not a task")
+        record = of_machine(self.client.show(task), "task")
         return awaited_diff(lambda: look_at_diff(self.dispatch, record, SOURCE))
 
     def _check_repository(

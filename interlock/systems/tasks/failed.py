@@ -173,7 +173,7 @@ def _is_given_up(record: Record) -> bool:
 
 def _why_not(record: Record) -> str:
     if record.machine != "task":
-        return f"it is not a task but a record of the machine {record.machine}"
+        return f"it is of the machine {record.machine}, not a task"
     if record.state == "failed":
         return "it will be tried again by itself; `interlock task retry` tries it now"
     return f"it is {record.state}, not failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock import Client
 from interlock.system.agents import NoOutputError
-from interlock.system.records import Dispatch, OutputSource
+from interlock.system.records import Dispatch, OutputSource, of_machine
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.work_folders import work_folder_below_home
@@ -15,10 +15,9 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
 
     `number` is that of the claim, by default of the last one. None if there is no such output: no
     agent of Interlock has claimed the task, or it has not started. Raises NoOutputError if there
-    was no such claim, or if the record is no task.
+    was no such claim, CallError if the record is no task.
     """
-    if record.machine != "task":
-        raise NoOutputError(f"{record.id} is a {record.machine}, not a task")
+    of_machine(record, "task")
     last = int(record.data.get("claimed", 0))
     chosen = last if number is None else number
     if number is not None and not 0 < number <= last:

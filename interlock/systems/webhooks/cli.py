@@ -28,10 +28,14 @@ def dead(endpoint: Name = "", as_json: AsJson = False) -> None:
 @guarded
 def replay(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Deliveries.", metavar="DELIVERY")
+        list[str] | None,
+        typer.Argument(help="Deliveries, as `dead` lists them.", metavar="DELIVERY"),
     ] = None,
     endpoint: Annotated[
-        str, typer.Option("--all", help="All of an endpoint that failed.", metavar="ENDPOINT")
+        str,
+        typer.Option(
+            "--all", help="All of this endpoint that failed for good.", metavar="ENDPOINT"
+        ),
     ] = "",
     reason: Reason = "",
     as_json: AsJson = False,

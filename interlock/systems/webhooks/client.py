@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from interlock import Client, KernelError
+from interlock import CallError, Client, KernelError
+from interlock.system.records import of_machine
 from interlock.system.tables import Record
+from interlock.systems.webhooks.endpoints import open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
 from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData
 
@@ -33,7 +35,7 @@ class Webhooks:
     def dead(self, endpoint: str = "") -> list[dict[str, Any]]:
         """Return the deliveries that failed for good, the newest first: all, or of one endpoint.
 
-        It lists at most LISTED_MAX.
+        It lists at most LISTED_MAX. Raises CallError if there is no such endpoint.
         """
         return [_row(record) for record in self._dead(endpoint)]
 
@@ -46,6 +48,7 @@ class Webhooks:
         return self.replay([record.id for record in reversed(self._dead(endpoint))], reason=reason)
 
     def _dead(self, endpoint: str) -> list[Delivery]:
+        """Return those of an endpoint. Where no file of endpoints is set, any may be meant."""
         records = self.client.records
         ids = records.views.ids(records.machine("delivery"), states=[State.DEAD], newest=True)
         found: list[Delivery] = []
@@ -54,10 +57,14 @@ class Webhooks:
                 break
             if endpoint in ("", record.data["endpoint"]):
                 found.append(record)
+        known = [each.name for each in open_endpoints(self.client.settings)]
+        if endpoint and not found and known and endpoint not in known:
+            raise CallError(f"there is no endpoint {endpoint!r}; there are: {', '.join(known)}")
         return sorted(found, key=lambda record: record.since_ms, reverse=True)
 
     def _replay(self, delivery: str, reason: str) -> SentAgain:
         try:
+            of_machine(self.client.show(delivery), "delivery")
             self.client.fire(delivery, Trigger.REPLAY, {"reason": reason})
         except KernelError as refusal:
             return SentAgain(delivery, replayed=False, reason=str(refusal))

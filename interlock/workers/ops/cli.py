@@ -194,6 +194,10 @@ def list_records(
         "id_prefix": id_prefix,
     }
     rows, counts = interlock.list(limit=limit + 1, **wanted), interlock.counts(**wanted)
+    if parent and not rows:
+        interlock.show(
+            parent
+        )  # refuse an unknown parent, which would look like one without children
     some = {name: found for name, found in counts.machines.items() if found or machine}
     by_name = parent or id_prefix or text
     order = "by name" if by_name else "the longest in their state first"

@@ -31,7 +31,8 @@ NONE = "no message was rejected"
 @app.command("list")
 @guarded
 def list_rejected(
-    limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX)] = 100, as_json: AsJson = False
+    limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX, help="The most to show.")] = 100,
+    as_json: AsJson = False,
 ) -> None:
     """List the rejected messages that are kept, the newest first."""
     found = listed(_newest(caller(), limit + 1), limit, "the newest first")

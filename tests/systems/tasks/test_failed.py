@@ -202,7 +202,7 @@ def test_a_replay_opens_failed_tasks_and_says_why_it_opened_no_other(
     assert why[0].startswith("it will be tried again by itself")
     assert why[1:3] == [
         "it is open, not failed",
-        "it is not a task but a record of the machine thread",
+        "it is of the machine thread, not a task",
     ]
     assert "b/nobody" in why[3]
     assert why[4] == "it is open, not failed"

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 import pytest
 import redis
 
+from interlock.kernel.errors import CallError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import PARTITIONS, Record, partition_of
 from interlock.systems.webhooks import post
@@ -453,7 +454,8 @@ def test_the_waits_grow_until_no_attempt_is_left_and_a_person_sends_it_again(
     client = Webhooks(webhook.client)
     (row,) = client.dead("chat")
     assert (row["id"], row["why"]) == (delivery.id, "it answered 503")
-    assert client.dead("other") == []
+    with pytest.raises(CallError, match="there is no endpoint 'other'; there are: chat"):
+        client.dead("other")
     assert [each.replayed for each in client.replay_all("chat")] == [True]
     assert webhook.send().state == "delivered"
     assert [each.replayed for each in client.replay([delivery.id])] == [False]

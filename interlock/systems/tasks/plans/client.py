@@ -153,6 +153,7 @@ class Plans:
         records = self._backlog(backlog)
         tasks = _tasks_of(records, plan)
         if not tasks:
+            self.tasks.ids_of(backlog)  # refuse a backlog that has no tasks at all
             known = ", ".join(sorted(_plans(records))) or "none"
             raise CallError(f"the backlog {backlog!r} has no plan {plan!r}; its plans: {known}")
         graph = {name: tuple(awaited(record.data)) for name, record in tasks.items()}
@@ -165,12 +166,17 @@ class Plans:
         )
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the plans of a backlog, with the number of their tasks in each state."""
+        """Return the plans of a backlog, with the number of their tasks in each state.
+
+        Raises CallError if there is no such backlog.
+        """
         records = self._backlog(backlog)
         rows = []
         for name in sorted(_plans(records)):
             states = Counter(record.state for record in _tasks_of(records, name).values())
             rows.append({"plan": name, "tasks": states.total(), "states": dict(states)})
+        if not rows:
+            self.tasks.ids_of(backlog)
         return rows
 
     def approve(

@@ -42,7 +42,8 @@ def test_an_agent_that_was_never_started_is_refused(run_refused: RunRefused, ver
 
     message = run_refused(verb, "cat", *more, json_too=verb not in ("logs", "tail"))
 
-    assert message == "the agent 'cat' was never started"
+    listed = "`interlock agent list` names those that were started"
+    assert message == f"the agent 'cat' was never started; {listed}"
 
 
 def test_a_stopped_agent_takes_no_mail(agents: InProcessAgents, run_refused: RunRefused) -> None:

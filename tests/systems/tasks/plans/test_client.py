@@ -111,7 +111,7 @@ def test_a_plan_is_shown_in_order_with_its_proposals(plans: Plans, file: Path) -
     assert plans.of("b")[0] == {"plan": "p", "tasks": 4, "states": {"planned": 4}}
     with pytest.raises(CallError, match="'b' has no plan 'x'; its plans: p, q"):
         plans.show("b", "x")
-    with pytest.raises(CallError, match="its plans: none"):
+    with pytest.raises(CallError, match="there is no backlog 'nowhere'; there are: b"):
         plans.show("nowhere", "x")
 
 
@@ -483,7 +483,7 @@ def test_the_command_line_submits_shows_and_decides(shell: Shell, file: Path) ->
 
 
 def test_the_command_line_speaks_to_people(shell: Shell, file: Path) -> None:
-    assert "there is no plan in this backlog" in shell.output("plan", "list", "b")
+    assert "there is no backlog 'b'" in shell.output("plan", "list", "b", code=1)
     written(file, *DIAMOND)
     assert "p in b is valid: 4 tasks, 4 of them new" in shell.output("plan", "check", str(file))
     assert "no task runs before it is approved" in shell.output("plan", "submit", str(file))
