@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interlock.git.agent_files import first_line
 from interlock.git.branch import (
     KEPT,
     PREFIX,
@@ -35,6 +37,25 @@ class Removable:
     trees: Sequence[Worktree]
     refs: Collection[str]
     unmerged: dict[str, int] = field(default_factory=dict)
+
+
+def repositories_of(folder: Path) -> Iterator[Path]:
+    """Yield the repository of each worktree in a folder, if the repository has that worktree.
+
+    An agent may have changed to which repository its worktree leads; what is in a repository
+    elsewhere, it has not.
+    """
+    place = folder.resolve()
+    for path, inner, files in os.walk(place):
+        if ".git" not in files:
+            continue
+        inner.clear()
+        link = Path(path, ".git")
+        its_files = Path(first_line(link).removeprefix("gitdir: "))
+        common = its_files.parent.parent
+        has_it = its_files.is_absolute() and first_line(its_files / "gitdir") == str(link)
+        if has_it and common.name == ".git" and not common.resolve().is_relative_to(place):
+            yield common.parent
 
 
 def find_removable(

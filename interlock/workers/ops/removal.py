@@ -20,6 +20,7 @@ from interlock.git.removable import (
     find_removable,
     remove_refs,
     remove_trees,
+    repositories_of,
 )
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
@@ -120,14 +121,7 @@ def removal_of(settings: Settings) -> Iterator[Removal]:
         for each in filter(Path.exists, homes):
             locks.callback(os.close, lock_home(each))
         refuse_running([*found.entries, *found.worktrees])
-        repositories: dict[Path, set[str]] = {}
-        for one in every:
-            try:
-                for path, backlog in _repositories(one):
-                    repositories.setdefault(path, set()).add(backlog)
-            except (KernelError, NotPrivateError) as refusal:
-                found.unread.append(f"{one.home}: {refusal}")
-        for path, backlogs in repositories.items():
+        for path, backlogs in _repositories(every, found).items():
             if any(path.is_relative_to(entry) for entry in found.entries):
                 continue  # an example made it there
             try:
@@ -154,10 +148,28 @@ def _again(there: Removable) -> Removable:
     return find_removable(there.repository, folders, backlogs)
 
 
-def _repositories(settings: Settings) -> Iterator[tuple[Path, str]]:
+def _repositories(every: list[Settings], found: Removal) -> dict[Path, set[str]]:
+    """Return the repositories of records and of worktrees, each with the roots of its records.
+
+    A worktree may be there whose record the store has no more.
+    """
+    repositories: dict[Path, set[str]] = {}
+    for one in every:
+        try:
+            for path, root in _repositories_of_records(one):
+                repositories.setdefault(path.resolve(), set()).add(root)
+        except (KernelError, NotPrivateError) as refusal:
+            found.unread.append(f"{one.home}: {refusal}")
+    for folder in found.worktrees:
+        for path in repositories_of(folder):
+            repositories.setdefault(path.resolve(), set())
+    return repositories
+
+
+def _repositories_of_records(settings: Settings) -> Iterator[tuple[Path, str]]:
     """Yield the repositories of a home's records, each with the root of its record.
 
-    Where a worktree leads is not read: its agent may have changed that. Raises KernelError.
+    Raises KernelError.
     """
     folder = settings.home.absolute() / "store"
     if not folder.exists():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from interlock.git.removable import repositories_of
 from interlock.git.repository import Repository
 from interlock.git.worktree import add_worktree
 from interlock.systems.tasks.claim_names import ClaimNames
@@ -86,6 +88,39 @@ def test_unmerged_work_goes_where_that_is_said(home: Path) -> None:
     assert run("--yes", "--unmerged")[0] == 0
 
     assert git(home.parent, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+
+def test_worktrees_go_whose_records_are_gone(home: Path, tmp_path: Path) -> None:
+    shutil.rmtree(home / "store")
+
+    assert run("--yes")[0] == 0
+
+    assert [*(tmp_path / "state").iterdir()] == []
+    assert git(home.parent, "worktree", "list").count("\n") == 0
+    assert git(home.parent, "branch", "--format=%(refname:short)").split() == [
+        "interlock/p/busy@1",
+        "main",
+    ], "the other branch had nothing"
+
+
+def test_a_worktree_leads_to_no_repository_that_does_not_have_it(
+    home: Path, tmp_path: Path
+) -> None:
+    folder = read_settings({}).worktree_folder
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "--quiet")
+    assert {*repositories_of(folder)} == {home.parent}
+
+    first, second = sorted(folder.glob("**/.git"))
+    made = second.parent / "made"  # a repository that says what its agent wants
+    for link, repository, said in ((first, other, ""), (second, made, str(second))):
+        files = repository / ".git" / "worktrees" / "one"
+        files.mkdir(parents=True)
+        (files / "gitdir").write_text(said)
+        link.write_text(f"gitdir: {files}")
+
+    assert [*repositories_of(folder)] == []
 
 
 def test_nothing_goes_while_something_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
