@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from interlock.kernel.errors import StoreError
 from interlock.kernel.event import FURTHER_WORDS, Event, Note, words_of
 from interlock.kernel.machine import Machine
 from interlock.kernel.reason import moved
@@ -31,6 +32,8 @@ def told(client: Client, machine: Machine, newest: Sequence[Event | Note]) -> di
         if teller := page.tellers.get(machine.name):
             try:
                 found |= teller(lines)
+            except StoreError:
+                raise
             except Exception:
                 # Told plainly, the log is still there.
                 log.exception("the log of %s could not be told", machine.name)

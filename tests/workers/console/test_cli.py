@@ -1,8 +1,12 @@
-"""`interlock serve` prepares its process for as many listeners as it admits."""
+"""`interlock serve` allows for as many files as it admits listeners, and says why it ends."""
 
 from __future__ import annotations
 
+import os
 import resource
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +52,21 @@ def test_a_file_can_be_opened_for_every_listener(
 
     assert answered.exit_code == 0, answered.output
     assert limits[0] > LISTENERS_MAX
+
+
+def test_a_port_that_is_taken_is_said_with_who_has_it(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    monkeypatch.setenv("INTERLOCK_PREFIX", prefix)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert f"error port {port} is in use by process {os.getpid()} (" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_who_may_open_fewer_files_is_told_how_many(
