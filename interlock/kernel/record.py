@@ -169,6 +169,16 @@ class Record(RecordContent[D]):
         """The id of the parent, or None for a root."""
         return parent_of(self.id)
 
+    @property
+    def ancestors(self) -> tuple[RecordId, ...]:
+        """The ids of all records above it, the root first."""
+        return ancestors(self.id)
+
+    @property
+    def levels_left(self) -> int:
+        """How many levels of records there may be below it."""
+        return ID_DEPTH_MAX - 1 - len(self.ancestors)
+
     def spawning(self, suffix: str) -> str:
         """Return the name of the countdown that this effect fills, or ''."""
         fills = (e.countdown for e in self.entries if e.suffix == suffix and e.kind is Kind.SPAWN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from interlock.workers.gateways.capabilities.call import call_capability
-from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
     Capability,
@@ -59,7 +58,6 @@ __all__ = [
     "blocks",
     "call_capability",
     "fit",
-    "interlock_canary",
     "is_embedded",
     "new_marker",
     "open_registry",

@@ -20,9 +20,7 @@ from interlock.kernel.store.commands import (
 )
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Mail, position
-from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.listings import Filter, ListedRecord
 from interlock.kernel.store.outputs import OutputSource
 from interlock.kernel.store.repairs import NOTHING_YET, Repairs
 from interlock.kernel.store.views import RecordInState, StateKey, Views
@@ -59,16 +57,13 @@ __all__ = [
     "Countdown",
     "Dispatch",
     "EarlyError",
-    "Filter",
     "Handler",
     "Holds",
     "InUseError",
-    "Indexes",
     "InitialLease",
     "Intervals",
     "Lease",
     "LifecycleEvents",
-    "ListedRecord",
     "LoggedRecord",
     "Mail",
     "Name",

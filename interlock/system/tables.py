@@ -7,14 +7,7 @@ are read without a worker. docs/own_machines.md explains tables, states, trigger
 from __future__ import annotations
 
 from interlock.kernel.amounts import DELTA_MAX, MICRO, MONEY, dollars
-from interlock.kernel.choice_words import (
-    ChoiceWords,
-    SuggestedAnswer,
-    Words,
-    WordsOf,
-    fixed,
-    unsuggested,
-)
+from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
 from interlock.kernel.cycles import cycles_in
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import EFFECT_FAILED, START, Cause, words_of
@@ -26,7 +19,6 @@ from interlock.kernel.question import (
     as_sentence,
     failure_detail,
     failure_reason,
-    inner,
     title_in,
 )
 from interlock.kernel.reason import (
@@ -39,7 +31,6 @@ from interlock.kernel.reason import (
 )
 from interlock.kernel.record import (
     CHILDREN_MAX,
-    ID_DEPTH_MAX,
     PARTITIONS,
     PRIORITY_DEFAULT,
     Entry,
@@ -47,7 +38,6 @@ from interlock.kernel.record import (
     RecordContent,
     RecordId,
     Version,
-    ancestors,
     parent_of,
     partition_of,
     record_id,
@@ -57,7 +47,7 @@ from interlock.kernel.record import (
 from interlock.kernel.scales import Ranked, Tier
 from interlock.kernel.shortened import columns_of, shortened
 from interlock.kernel.shown_stage import as_words
-from interlock.kernel.table import CREATED, UNBOUND, Bounds, FieldValues, HeldSlot, Stage, carry
+from interlock.kernel.table import CREATED, UNBOUND, Bounds, FieldValues, HeldSlot, carry
 from interlock.kernel.table import Data as RecordData
 from interlock.kernel.traits import Facts, FamilyInbox, IdFormat, Placement, Prerequisites
 from interlock.kernel.trigger import Triggers
@@ -69,7 +59,6 @@ __all__ = [
     "DELTA_MAX",
     "EFFECT_FAILED",
     "ENDS_WELL",
-    "ID_DEPTH_MAX",
     "LISTED",
     "MICRO",
     "MONEY",
@@ -97,7 +86,6 @@ __all__ = [
     "RecordContent",
     "RecordData",
     "RecordId",
-    "Stage",
     "SuggestedAnswer",
     "Tier",
     "TransitionReason",
@@ -105,10 +93,8 @@ __all__ = [
     "Version",
     "Word",
     "Words",
-    "WordsOf",
     "abort_reason",
     "action_line",
-    "ancestors",
     "as_sentence",
     "as_words",
     "carry",
@@ -118,7 +104,6 @@ __all__ = [
     "failure_detail",
     "failure_reason",
     "fixed",
-    "inner",
     "parent_of",
     "parsed",
     "partition_of",
@@ -129,7 +114,6 @@ __all__ = [
     "shortened",
     "split_key",
     "title_in",
-    "unsuggested",
     "why_of",
     "words_of",
 ]

@@ -256,7 +256,10 @@ def plain_request() -> PlainRequest | None:
 
 def health(dispatch: Dispatch) -> list[Health]:
     """Return what the systems say of whether they work. Raises StoreError."""
-    return [load(system.health)(dispatch) for system in systems() if system.health]
+    from interlock.workers.engine.records import component  # noqa: PLC0415 - see above
+
+    own = [system for system in systems() if system.health]
+    return [load(system.health)(component(dispatch, system.name)) for system in own]
 
 
 def top_parts() -> dict[str, TopPart]:

@@ -182,8 +182,8 @@ def the_sweeps_of_both_beats_are_sent(deployed: ComposeServices) -> None:
 
 
 def a_canary_gets_through(deployed: ComposeServices) -> None:
-    dispatch = deployed.client("operator").dispatch
-    until(lambda: canaries(dispatch).done, what="a canary is done", within_s=READY_S)
+    records = deployed.client("operator").records
+    until(lambda: canaries(records).done, what="a canary is done", within_s=READY_S)
 
 
 def a_computer_with_agents_works_for_the_deployment(deployed: ComposeServices) -> None:

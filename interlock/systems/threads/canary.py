@@ -8,10 +8,9 @@ from math import inf
 from typing import Any
 
 from interlock import Terminal
-from interlock.system.models import interlock_canary
 from interlock.system.pages import Health, Line, RecordLink, Since
-from interlock.system.records import Dispatch, Filter, ListedRecord
-from interlock.system.tables import as_words
+from interlock.system.records import Records
+from interlock.system.tables import Record, as_words
 from interlock.system.text import age
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
@@ -34,7 +33,7 @@ PAYLOAD: Mapping[str, Any] = {
         "intent": "show that work gets through",
         "item_ids": [],
         "action": {
-            "capability": interlock_canary.name,
+            "capability": "interlock_canary",
             "summary": "do nothing",
             "irreversibility": "low",
             "regret_potential": "low",
@@ -49,16 +48,16 @@ PAYLOAD: Mapping[str, Any] = {
 class Canaries:
     """The canaries that are in the store, the newest first, and the time of the store in ms."""
 
-    rows: Sequence[ListedRecord]
+    rows: Sequence[Record]
     now_ms: int
 
     @property
-    def newest(self) -> ListedRecord | None:
+    def newest(self) -> Record | None:
         """The newest one, if there is any."""
         return self.rows[0] if self.rows else None
 
     @property
-    def done(self) -> ListedRecord | None:
+    def done(self) -> Record | None:
         """The newest one whose action was executed, if there is any."""
         return next((row for row in self.rows if row.state == State.DONE), None)
 
@@ -71,21 +70,22 @@ class Canaries:
         since = self.done or (self.rows[-1] if self.rows else None)
         return max(self.now_ms - since.created_ms, 0) / 1_000 if since else inf
 
-    def ended(self) -> list[ListedRecord]:
+    def ended(self) -> list[Record]:
         """Return those that have ended, in whatever way."""
         return [row for row in self.rows if isinstance(CANARY.stage(row.state), Terminal)]
 
 
-def canaries(dispatch: Dispatch) -> Canaries:
+def canaries(records: Records) -> Canaries:
     """Read the canaries. Raises StoreError."""
-    wanted = Filter(machines=(CANARY.name,))
-    page = dispatch.listings.page(wanted, limit=CANARIES_MAX)
-    return Canaries(page.rows, dispatch.views.now_ms())
+    views = records.views
+    found = views.records(views.ids(CANARY), readable_by={CANARY.name: CANARY}).values()
+    newest_first = sorted(found, key=lambda one: one.created_ms, reverse=True)
+    return Canaries(newest_first, views.now_ms())
 
 
-def health(dispatch: Dispatch) -> Health:
+def health(records: Records) -> Health:
     """Return what canaries show of a deployment. Raises StoreError."""
-    found, period_s = canaries(dispatch), dispatch.settings.of(ThreadSettings).canary_s
+    found, period_s = canaries(records), records.settings.of(ThreadSettings).canary_s
     facts = {DONE: f"submitted {age(found.age_s * 1_000)} ago"} if found.done else {}
     if not period_s:
         return Health(facts=facts)
@@ -98,7 +98,7 @@ def health(dispatch: Dispatch) -> Health:
     )
 
 
-def _notice(newest: ListedRecord) -> Line:
+def _notice(newest: Record) -> Line:
     """Return the line that says how far the newest canary has come."""
     state = as_words(newest.state)
     canary = RecordLink(newest.id, "canary")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from interlock import Client
 from interlock.system.commands import short, sure_words
@@ -12,6 +11,7 @@ from interlock.system.tables import Record
 from interlock.system.text import is_said
 from interlock.systems.threads.described import proposal_text, request_text, words_for
 from interlock.systems.threads.machines.thread import questions
+from interlock.systems.threads.machines.thread.data import ProposalData, ThreadData
 
 ITEMS_MAX = 20
 UNDERSTOOD = {
@@ -21,14 +21,14 @@ UNDERSTOOD = {
 }
 
 
-def evidence(client: Client, record: Record) -> Iterator[Section]:
+def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
     """Yield the request, each proposal with how sure the model was, and the result."""
     del client
     data = record.data
     text = request_text(data)
-    source = (data.get("inciting") or {}).get("source") or "a producer"
+    source = data["inciting"]["source"] or "a producer"
     yield Section(f"The request, from {source}", [Sentence(text)], place="first")
-    for phase, proposal in (data.get("proposals") or {}).items():
+    for phase, proposal in data["proposals"].items():
         if proposal.get("cleared"):
             continue
         said = _said(phase, proposal)
@@ -39,7 +39,7 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         if words_for(data, phase):
             by = " (from the words of a person)"
         yield Section(f"{UNDERSTOOD[phase]}{by}", [Sentence(said)])
-    if items := data.get("items"):
+    if items := data["items"]:
         chosen = set(questions.proposed(data, questions.CONTEXT).get("item_ids") or ())
         listed = []
         for each in items[:ITEMS_MAX]:
@@ -49,11 +49,11 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         if more > 0:
             listed.append(f"{more} more items are not shown.")
         yield Section("What was known", [Sentence("\n".join(listed))])
-    if data.get("result") is not None:
-        yield Section("The result", [Sentence(short(data["result"], 4_000))])
+    if (result := data.get("result")) is not None:
+        yield Section("The result", [Sentence(short(result, 4_000))])
 
 
-def _said(phase: str, proposal: Mapping[str, Any]) -> str:
+def _said(phase: str, proposal: ProposalData) -> str:
     """Return what a proposal says beside the question, where the values of an action are."""
     payload = proposal["payload"]
     if phase == questions.ACTION and payload.get("kind") != "clarification":

@@ -26,6 +26,7 @@ from interlock.system.files import FileError
 from interlock.system.pages import submissions
 from interlock.system.records import of_machine, settings_here
 from interlock.systems.threads.client import Threads
+from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
 from interlock.systems.threads.requests import (
     RequestsError,
@@ -109,8 +110,8 @@ def cleanup(
 ) -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
     opened = caller(actor)
-    of_machine(opened.show(record_id), "thread")
-    record = opened.fire(record_id, "cleanup_requested", reason=reason)
+    of_machine(opened.show(record_id), THREAD.name)
+    record = opened.fire(record_id, Trigger.CLEANUP_REQUESTED, reason=reason)
     answer_record(record, as_json=as_json)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock import Client, Submitted
-from interlock.system.records import Call, Warrant, of_machine
+from interlock.system.records import of_machine
 from interlock.system.tables import PRIORITY_DEFAULT, Record
 from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
@@ -16,7 +16,7 @@ class Threads:
     """The calls for threads, in addition to those that a client has for every record."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
+        self.client = client
 
     def submit(
         self,
@@ -42,15 +42,13 @@ class Threads:
     ) -> Record:
         """Split a thread that waits for consent into children, each a thread of its own."""
         version = self.client.answers(self.client.show(record_id)).version(proposal)
-        warrant = Warrant.person(version)
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}
-        call = Call(self.client.cause(), warrant=warrant)
-        fired = self.dispatch.lifecycle.fire(record_id, "decomposed", payload, call)
+        fired = self.client.records.fire(record_id, Trigger.DECOMPOSED, payload, version=version)
         return fired.record or self.client.show(record_id)
 
     def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
-        of_machine(self.client.show(record_id), "thread")
+        of_machine(self.client.show(record_id), THREAD.name)
         payload = {"to": to, "kind": kind, "reference": reference}
         return self.client.fire(record_id, Trigger.HANDED_OFF, payload, reason=f"handed to {to}")

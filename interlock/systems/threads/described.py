@@ -7,30 +7,35 @@ from typing import Any
 
 from interlock.system.commands import short
 from interlock.system.records import RecordWords
-from interlock.system.tables import action_line, inner
+from interlock.system.tables import action_line
 from interlock.systems.threads.machines.thread import questions
+from interlock.systems.threads.machines.thread.data import (
+    ProposalData,
+    ThreadData,
+    thread_data,
+)
 
 
-def in_words(data: Mapping[str, Any]) -> RecordWords:
+def in_words(found: Mapping[str, Any]) -> RecordWords:
     """Return what the data of a thread say in words."""
+    data = thread_data(found)
     return RecordWords(
         request=request_text(data),
-        sender=str(inner(data, "inciting").get("source") or ""),
+        sender=data["inciting"]["source"],
         said=words_for(data, questions.ACTION),
         proposals={
             phase: _with_confidence(phase, proposal)
-            for phase in inner(data, "proposals")
-            if "confidence" in (proposal := inner(data, "proposals", phase))
+            for phase, proposal in data["proposals"].items()
         },
     )
 
 
-def _with_confidence(phase: str, proposal: Mapping[str, Any]) -> str:
+def _with_confidence(phase: str, proposal: ProposalData) -> str:
     shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
     return f"{shown}  (confidence {proposal['confidence']:.2f})"
 
 
-def words_for(data: Mapping[str, Any], phase: str) -> list[str]:
+def words_for(data: ThreadData, phase: str) -> list[str]:
     """Return what people wrote that the proposal of a phase rests on.
 
     Who picked a capability from those that were suggested wrote nothing.
@@ -39,19 +44,19 @@ def words_for(data: Mapping[str, Any], phase: str) -> list[str]:
     before = phases[: phases.index(phase) + 1]
     picked = questions.proposed(data, phase).get("capability")
     return [
-        str(line["text"])
-        for line in data.get("feedback") or ()
+        line["text"]
+        for line in data["feedback"]
         if line["kind"] != "edited" and line["phase"] in before and line["text"] not in ("", picked)
     ]
 
 
-def request_text(data: Mapping[str, Any]) -> str:
+def request_text(data: ThreadData) -> str:
     """Return what was asked for, as it came: the title and the text of the request."""
-    inciting = data.get("inciting") or {}
-    return "\n\n".join(filter(None, (inciting.get("title"), inciting.get("text"))))
+    inciting = data["inciting"]
+    return "\n\n".join(filter(None, (inciting["title"], inciting["text"])))
 
 
-def proposal_text(phase: str, proposal: Mapping[str, Any]) -> str:
+def proposal_text(phase: str, proposal: ProposalData) -> str:
     """Return what a phase proposes: the intent, the items of the context, or the action."""
     payload = proposal["payload"]
     match phase:

@@ -20,9 +20,10 @@ from interlock.system.pages import (
     Table,
     state_of,
 )
-from interlock.system.records import OpenCards, question_of
-from interlock.system.tables import Record, ancestors, as_sentence, dollars, root_of
+from interlock.system.records import question_of
+from interlock.system.tables import Record, as_sentence, dollars
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
+from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
 from interlock.systems.threads.machines.thread.table import THREAD
 from interlock.systems.threads.told import told
@@ -34,10 +35,8 @@ FAMILY_MAX = 200
 def view(client: Client, query: Query) -> list[Section]:
     """Return who is asked about which thread, and because of what."""
     del query
-    views = client.dispatch.views
-    found, cursor = OpenCards(client.records, {THREAD.name: THREAD}).waiting(ASKED_MAX)
-    records = list(found)
-    events = views.events((one.id, one.entered) for one in records)
+    records, cursor = client.open_cards.waiting(ASKED_MAX, machine=THREAD.name)
+    events = client.records.views.events((one.id, one.entered) for one in records)
     because = {str(event.record_id): _because(event) for event in events}
     rows = [
         (
@@ -58,7 +57,7 @@ def view(client: Client, query: Query) -> list[Section]:
     return [Section("Threads that wait for a person", (table, *more))]
 
 
-def panel(client: Client, record: Record) -> list[Section]:
+def panel(client: Client, record: Record[ThreadData]) -> list[Section]:
     """Return the policy of a thread and what it checked last, and its family."""
     return [*_policy(client, record), *_family(client, record)]
 
@@ -70,9 +69,9 @@ def _because(event: Event) -> str:
     return "; ".join(failed) or event.says or event.because
 
 
-def _policy(client: Client, record: Record) -> Iterator[Section]:
-    views = client.dispatch.views
-    above = views.records(ancestors(record.id)).items()
+def _policy(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
+    views = client.records.views
+    above = views.records(record.ancestors).items()
     own = parse(record.data["policy"])
     obeyed = policy_of(record.data, {one: found.data for one, found in above})
     parts: list[Part] = []
@@ -123,7 +122,7 @@ def _shown(name: str, value: object) -> str:
 
 def _family(client: Client, record: Record) -> Iterator[Section]:
     """Yield the family of a thread that has one: with states, and the names that are held."""
-    views, root = client.dispatch.views, root_of(record.id)
+    views, root = client.records.views, record.root
     holds, below = views.holds(root), views.below([root], limit=FAMILY_MAX)[root]
     if not below and not holds:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from interlock.kernel.store.commands import (
     Warrant,
 )
 from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data
@@ -191,6 +193,15 @@ class Records:
     def wake(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
         """Make an effect of a record due again, because what it waits for may have come."""
         self.dispatch.lifecycle.wake(record_id, effect, why, op_id)
+
+    def prune(self, record: Record, *, tombstone_ms: int) -> str:
+        """Delete a record without children that has ended; its id can be used again after a time.
+
+        Returns pruned, or why it is not: busy or missing.
+        """
+        limits = replace(self.dispatch.limits, tombstone_ms=tombstone_ms)
+        indexes = Indexes(self.dispatch.client, self.dispatch.keys, limits)
+        return indexes.prune(record, (), age_ms=0, last=True)
 
     def was_made(self, record_id: str, op_id: str) -> bool:
         """Whether a call with this op-id has changed a record before."""

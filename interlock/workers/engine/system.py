@@ -174,7 +174,7 @@ class System:
     that people create with a title alone, as `module:attribute`; a message that names no machine
     means them.
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. `health` is
-    the `module:function` that returns from the `Dispatch` what doctor, metrics and the start page
+    the `module:function` that returns from the `Records` what doctor, metrics and the start page
     say of it besides: `Health`. What a page, a section and a `Health` have is in
     interlock/workers/terminal/page.py. `top` is where its `TopPart` is, as `module:attribute`: what
     it adds to `interlock top`. `tools` is the `module:function` that gets a `Reach` and returns the

@@ -34,7 +34,7 @@ def running(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 def swept(running: Running) -> list[str]:
     """Sweep once, and return the ids of all canaries, the newest first."""
     SWEEP.run(sweeping(running.dispatch), 0)
-    return [row.id for row in canaries(running.dispatch).rows]
+    return [row.id for row in canaries(sweeping(running.dispatch)).rows]
 
 
 def work(running: Running, record_id: str) -> None:
@@ -46,7 +46,7 @@ def work(running: Running, record_id: str) -> None:
 
 def wait(running: Running, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     """Let the newest canary be so old."""
-    now_ms = canaries(running.dispatch).rows[0].created_ms + seconds * 1_000
+    now_ms = canaries(sweeping(running.dispatch)).rows[0].created_ms + seconds * 1_000
     monkeypatch.setattr(running.dispatch.views, "now_ms", lambda: now_ms)
 
 
@@ -60,11 +60,11 @@ def test_a_canary_gets_through_and_the_next_one_takes_its_place(
     assert diagnose(running.dispatch)["systems"] == {}
     work(running, first)
     assert running.client.show(first).state == "done", "no model and no person was asked"
-    assert canaries(running.dispatch).age_s == 61
+    assert canaries(sweeping(running.dispatch)).age_s == 61
     assert diagnose(running.dispatch)["systems"] == {DONE: "submitted 61 s ago"}
 
     wait(running, monkeypatch, 300)
-    assert "as their sweep submits none" in health(running.dispatch).problems[0]
+    assert "as their sweep submits none" in health(sweeping(running.dispatch)).problems[0]
 
     second, _ = swept(running)
     work(running, second)
@@ -79,11 +79,11 @@ def test_a_canary_gets_through_and_the_next_one_takes_its_place(
 def test_without_workers_canaries_are_late_and_few(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not health(running.dispatch).problems, "none was submitted yet"
+    assert not health(sweeping(running.dispatch)).problems, "none was submitted yet"
     [first] = swept(running)
-    assert not health(running.dispatch).problems
+    assert not health(sweeping(running.dispatch)).problems
     wait(running, monkeypatch, 241)
-    assert f"`interlock history {first}`" in health(running.dispatch).problems[0]
+    assert f"`interlock history {first}`" in health(sweeping(running.dispatch)).problems[0]
 
     # The quota of these tests, which leaves room for one record, is not asked.
     for n in range(CANARIES_MAX + 1):
@@ -94,7 +94,7 @@ def test_without_workers_canaries_are_late_and_few(
     assert counts["canary"].total() == CANARIES_MAX
     off = running.dispatch.settings.model_copy(update={"canary_s": 0})
     monkeypatch.setattr(running.dispatch, "settings", off)
-    assert not health(running.dispatch).problems
+    assert not health(sweeping(running.dispatch)).problems
     assert not SWEEP.is_needed(off)
 
 

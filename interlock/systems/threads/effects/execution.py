@@ -12,16 +12,17 @@ from typing import Any
 from interlock import CallError, EffectWork, Failed, Note, Outcome, Succeeded
 from interlock.system.models import Capability, Result, SplitWork, call_capability, open_registry
 from interlock.system.records import traced_tool
-from interlock.system.tables import ID_DEPTH_MAX, ancestors
 from interlock.system.text import sentence
+from interlock.systems.threads.machines.thread.data import ThreadData
+from interlock.systems.threads.machines.thread.names import Trigger
 
 STALL_MARGIN_MS = 60_000
 
 
-async def execution(work: EffectWork) -> Outcome:
+async def execution(work: EffectWork[ThreadData]) -> Outcome:
     """Call the approved capability once, and return how the call ended."""
-    action = work.record.data["proposals"].get("action") or {}
-    if action.get("cleared") or not action.get("payload", {}).get("capability"):
+    action = work.record.data["proposals"].get("action")
+    if not action or action.get("cleared") or not action["payload"].get("capability"):
         return execution_failed("no_action", "there is no action to run: the proposal was cleared")
     payload = action["payload"]
     try:
@@ -29,7 +30,7 @@ async def execution(work: EffectWork) -> Outcome:
     except CallError as refusal:
         return execution_failed("invalid_parameters", str(refusal))
     if work.interrupted.is_set():
-        return Outcome("cancel_confirmed", {"reason": "it was not started again"})
+        return Outcome(Trigger.CANCEL_CONFIRMED, {"reason": "it was not started again"})
     if work.attempt > 1 and not capability.idempotent:
         # The kernel restarts no such execution. This check holds even if a record says otherwise.
         detail = f"{capability.name} was started before and may have taken effect"
@@ -47,7 +48,9 @@ async def execution(work: EffectWork) -> Outcome:
     return outcome_of(work, result)
 
 
-def prepared(work: EffectWork, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
+def prepared(
+    work: EffectWork[ThreadData], payload: Mapping[str, Any]
+) -> tuple[Capability, Mapping[str, Any]]:
     """Return the capability and all its arguments, checked once more against its schema."""
     registry, parameters = work.resources.get(open_registry), payload.get("parameters", {})
     capability = registry[payload["capability"]]
@@ -61,16 +64,18 @@ def prepared(work: EffectWork, payload: Mapping[str, Any]) -> tuple[Capability, 
     return capability, registry.bind(capability.name, parameters, runtime)
 
 
-def confirmed_item_ids(work: EffectWork) -> list[str]:
+def confirmed_item_ids(work: EffectWork[ThreadData]) -> list[str]:
     """Return the ids of the items that belong to the thread by its confirmed context."""
-    context = work.record.data["proposals"].get("context") or {}
-    return list(context.get("payload", {}).get("item_ids", []))
+    context = work.record.data["proposals"].get("context")
+    return list(context["payload"].get("item_ids", [])) if context else []
 
 
-def note_start(work: EffectWork, capability: Capability, payload: Mapping[str, Any]) -> None:
+def note_start(
+    work: EffectWork[ThreadData], capability: Capability, payload: Mapping[str, Any]
+) -> None:
     """Note the start. If an earlier attempt has no noted end, note that its worker was lost."""
     if work.attempt > 1:
-        history = work.dispatch.views.history(work.record.id)
+        history = work.records.views.history(work.record.id)
         notes = [line for line in history if isinstance(line, Note)]
         kinds = [note.kind for note in notes if note.detail.get("effect") == work.lease.suffix]
         if kinds.count("execution_started") > kinds.count("execution_finished"):
@@ -86,7 +91,7 @@ def note_start(work: EffectWork, capability: Capability, payload: Mapping[str, A
 
 
 async def call_with_notes(
-    work: EffectWork, capability: Capability, bound: Mapping[str, Any]
+    work: EffectWork[ThreadData], capability: Capability, bound: Mapping[str, Any]
 ) -> Result | None:
     """Run the call to its end, and note each step. Return None if an order stopped it."""
     # One thread writes the notes: their order is kept, and the event loop never waits for them.
@@ -111,7 +116,9 @@ async def call_with_notes(
         await asyncio.to_thread(notes.shutdown)
 
 
-async def stoppable(work: EffectWork, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
+async def stoppable(
+    work: EffectWork[ThreadData], task: asyncio.Future[Result], *, can_stop: bool
+) -> Result:
     """Wait until the task has ended; cancel it at the first order to stop.
 
     A thread cannot be stopped: a synchronous capability runs to its end, and its result is
@@ -139,7 +146,7 @@ async def stoppable(work: EffectWork, task: asyncio.Future[Result], *, can_stop:
     return task.result()
 
 
-def note_end(work: EffectWork, capability: Capability, result: Result | None) -> None:
+def note_end(work: EffectWork[ThreadData], capability: Capability, result: Result | None) -> None:
     """Note the end of the call."""
     detail: dict[str, Any] = {
         "capability": capability.name,
@@ -157,15 +164,15 @@ def note_end(work: EffectWork, capability: Capability, result: Result | None) ->
     work.audit("execution_finished", detail)
 
 
-def outcome_of(work: EffectWork, result: Result | None) -> Outcome:
+def outcome_of(work: EffectWork[ThreadData], result: Result | None) -> Outcome:
     """Return the outcome of a result."""
     suffix = work.lease.suffix
     match result:
         case None:
-            return Outcome("cancel_confirmed", {"reason": "stopped as asked"})
+            return Outcome(Trigger.CANCEL_CONFIRMED, {"reason": "stopped as asked"})
         case Succeeded():
             done = {"result": result.value, "run": suffix, "truncated": result.truncated}
-            return Outcome("execution_done", done)
+            return Outcome(Trigger.EXECUTION_DONE, done)
         case SplitWork():
             return split_outcome(work, result)
         case Failed():
@@ -175,10 +182,10 @@ def outcome_of(work: EffectWork, result: Result | None) -> Outcome:
             return execution_failed(str(result.code), result.detail, fields)
 
 
-def split_outcome(work: EffectWork, split: SplitWork) -> Outcome:
+def split_outcome(work: EffectWork[ThreadData], split: SplitWork) -> Outcome:
     """Return the outcome of a split; a failure where the record cannot take these children."""
-    if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
-        detail = f"a thread can be split at most {ID_DEPTH_MAX - 1} levels deep"
+    if not work.record.levels_left:
+        detail = f"a thread can be split at most {len(work.record.ancestors)} levels deep"
         return execution_failed("too_deep", detail)
     children = [dict(child) for child in split.children]
     payload = {
@@ -187,13 +194,13 @@ def split_outcome(work: EffectWork, split: SplitWork) -> Outcome:
         "run": work.lease.suffix,
     }
     try:
-        work.machine.admit("decomposed", payload)
+        work.machine.admit(Trigger.DECOMPOSED, payload)
     except CallError as refusal:
         return execution_failed("invalid_result", sentence(str(refusal)))
-    return Outcome("decomposed", payload)
+    return Outcome(Trigger.DECOMPOSED, payload)
 
 
 def execution_failed(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> Outcome:
     """Return the outcome of an action that did not succeed."""
     payload = {"code": code, "detail": detail, **(fields or {})}
-    return Outcome("execution_failed", payload)
+    return Outcome(Trigger.EXECUTION_FAILED, payload)

@@ -15,13 +15,14 @@ from interlock.system.models import (
     UnknownPriceError,
     open_registry,
 )
-from interlock.system.tables import Record, Tier, ancestors, dollars
-from interlock.system.tables import RecordData as Data
+from interlock.system.tables import Record, Tier, dollars
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Choice, Question, Target
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for
+from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
+from interlock.systems.threads.machines.thread.names import Trigger
 
 TIERS = {
     "intent": Tier.FRONTIER_FAST,
@@ -32,7 +33,7 @@ TIERS = {
 GUESS_CONFIDENCE_MIN = 0.3
 
 
-async def inference(work: EffectWork) -> Outcome:
+async def inference(work: EffectWork[ThreadData]) -> Outcome:
     """Infer the thread's target, and return a proposal or a typed failure."""
     data = work.record.data
     target = data["target"]
@@ -51,19 +52,19 @@ async def inference(work: EffectWork) -> Outcome:
         estimate = model.estimate_micro(question)
     except UnknownPriceError as unknown:
         # The policy of a thread always has a budget.
-        return Outcome("budget_exceeded", {"code": "unknown_price", "detail": f"{unknown}."})
+        return Outcome(Trigger.BUDGET_EXCEEDED, {"code": "unknown_price", "detail": f"{unknown}."})
     try:
         if estimate:
             await asyncio.to_thread(partial(work.reserve, spent=estimate))
     except OverBudgetError:
         detail = f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
-        return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
+        return Outcome(Trigger.BUDGET_EXCEEDED, {"estimate_micro": estimate, "detail": detail})
     await fire_start(work, started(work, model.name, question.tier))
     answer = await ask(work, question, estimate)
     deltas = deltas_of(answer)
     if isinstance(answer, Unanswered):
         failure = {"code": str(answer.code), "detail": answer.detail}
-        return Outcome("inference_failed", failure, deltas)
+        return Outcome(Trigger.INFERENCE_FAILED, failure, deltas)
     found = {
         str(name): {"payload": dict(proposal.payload), "confidence": proposal.confidence}
         for name, proposal in answer.proposals.items()
@@ -74,7 +75,7 @@ async def inference(work: EffectWork) -> Outcome:
         detail = str(asks or "The request was not understood. Say it in other words") + "."
         options = first.payload.get("options") or []
         missed: dict[str, Any] = {"code": "not_understood", "detail": detail, "options": options}
-        return Outcome("inference_failed", missed, deltas)
+        return Outcome(Trigger.INFERENCE_FAILED, missed, deltas)
     fields = {
         "model": answer.model,
         "prompt": first.prompt_version,
@@ -83,9 +84,9 @@ async def inference(work: EffectWork) -> Outcome:
     return await asyncio.to_thread(proposed, registry, target, found[target], fields, deltas)
 
 
-async def ask(work: EffectWork, question: Question, estimate: int) -> InferenceOutcome:
+async def ask(work: EffectWork[ThreadData], question: Question, estimate: int) -> InferenceOutcome:
     """Ask the model. A cancelled call may still be billed, so its estimate is booked."""
-    timeout_s = work.dispatch.settings.model_timeout_s
+    timeout_s = work.records.settings.model_timeout_s
     try:
         return await work.resources.get(open_model).answer(question, timeout_s=timeout_s)
     except asyncio.CancelledError:
@@ -104,7 +105,7 @@ def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount}
 
 
-async def fire_start(work: EffectWork, outcome: Outcome) -> None:
+async def fire_start(work: EffectWork[ThreadData], outcome: Outcome) -> None:
     """Fire the start to its end. A cancellation meanwhile counts only if the work is stopped."""
     firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
     try:
@@ -115,20 +116,19 @@ async def fire_start(work: EffectWork, outcome: Outcome) -> None:
             raise
 
 
-def started(work: EffectWork, model: str, tier: str) -> Outcome:
+def started(work: EffectWork[ThreadData], model: str, tier: str) -> Outcome:
     """Return the outcome that moves the thread from the queue of the model to its inference."""
     payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
-    return Outcome("inference_started", payload)
+    return Outcome(Trigger.INFERENCE_STARTED, payload)
 
 
-def effective_policy(work: EffectWork) -> AutonomyPolicy:
+def effective_policy(work: EffectWork[ThreadData]) -> AutonomyPolicy:
     """Return the most conservative policy of the thread and its ancestors."""
-    ids = ancestors(work.record.id)
-    facts = work.dispatch.lifecycle.facts(work.record, ids)
-    return policy_of(work.record.data, facts)
+    above = work.records.views.records(work.record.ancestors)
+    return policy_of(work.record.data, {one: found.data for one, found in above.items()})
 
 
-def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
+def proposal_of_producer(data: ThreadData, target: str) -> dict[str, Any] | None:
     """Return the proposal that the producer gave for a target."""
     given = data.get("given", {})
     payloads: Mapping[str, Any] = {
@@ -142,24 +142,21 @@ def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
     return None if payload is None else {"payload": payload, "confidence": 1.0}
 
 
-def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Question:
+def question_of(record: Record[ThreadData], registry: Registry, policy: AutonomyPolicy) -> Question:
     """Return the question of this phase, with only the facts that belong to the phase."""
     data = record.data
     target = Target(data["target"])
-    fresh = target is Target.INTENT and not data["proposals"]
-    proposals = data["proposals"]
-    intent = (proposals.get("intent") or {}).get("payload", {}).get("intent")
-    context = (proposals.get("context") or {}).get("payload")
-    previous = (proposals.get("action") or {}).get("payload")
+    known = {phase: proposal["payload"] for phase, proposal in data["proposals"].items()}
+    fresh = target is Target.INTENT and not known
     return Question(
         target=Target.COMBINED if fresh and policy.combined_inference else target,
         inciting=data["inciting"],
-        items=tuple(data.get("items", ())),
-        feedback=tuple(data.get("feedback", ())),
-        intent=intent if target is not Target.INTENT else None,
-        context=context if target is Target.ACTION else None,
+        items=tuple(data["items"]),
+        feedback=tuple(data["feedback"]),
+        intent=known.get("intent", {}).get("intent") if target is not Target.INTENT else None,
+        context=known.get("context") if target is Target.ACTION else None,
         catalog=tuple(map(choice_of, registry.catalog())),
-        previous=previous if target is Target.ACTION else None,
+        previous=known.get("action") if target is Target.ACTION else None,
         turned_down=tuple(data.get("turned_down", ())) if target is Target.ACTION else (),
         tier=tier_for(policy, TIERS[data["target"]]),
     )
@@ -188,6 +185,6 @@ def proposed(
             registry.check(capability.name, action.get("parameters", {}))
         except CallError as refusal:
             failure = {"code": "invalid_output", "detail": str(refusal)}
-            return Outcome("inference_failed", failure, deltas or {})
+            return Outcome(Trigger.INFERENCE_FAILED, failure, deltas or {})
         payload["declared"] = capability.declared()
-    return Outcome("inference_done", payload, deltas or {})
+    return Outcome(Trigger.INFERENCE_DONE, payload, deltas or {})

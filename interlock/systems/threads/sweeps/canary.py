@@ -10,19 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from interlock import PRODUCER, Settings
-from interlock.system.records import (
-    Dispatch,
-    Indexes,
-    ListedRecord,
-    Records,
-    Sweep,
-    act_on_each,
-    ms,
-)
+from interlock.system.records import Records, Sweep, act_on_each, ms
 from interlock.systems.threads.canary import (
     CANARIES_MAX,
     PATIENCE_S,
@@ -49,10 +40,11 @@ def due(_: Records) -> list[int]:
 
 def run(records: Records, _: int) -> Counter[str]:
     """Delete the canaries that have ended, all but the newest that is done; submit one if due."""
-    dispatch, period_s = records.dispatch, records.settings.of(ThreadSettings).canary_s
-    found = canaries(dispatch)
+    found, period_s = canaries(records), records.settings.of(ThreadSettings).canary_s
     acts: dict[str, Callable[[], str]] = {
-        row.id: partial(_prune, dispatch, row) for row in found.ended() if row != found.done
+        row.id: partial(records.prune, row, tombstone_ms=TOMBSTONE_MS)
+        for row in found.ended()
+        if row != found.done
     }
     if _is_due(found, period_s):
         new_id = f"canary-{found.now_ms // ms(min(period_s, PATIENCE_S))}"
@@ -74,12 +66,6 @@ def _submit(records: Records, new_id: str) -> str:
     # A full deployment refuses what producers submit; its workers are tried all the same.
     records.named(PRODUCER).create(CANARY.name, new_id, PAYLOAD, reason=why, begins=True)
     return "submitted"
-
-
-def _prune(dispatch: Dispatch, row: ListedRecord) -> str:
-    limits = replace(dispatch.limits, tombstone_ms=TOMBSTONE_MS)
-    indexes = Indexes(dispatch.client, dispatch.keys, limits)
-    return indexes.prune(dispatch.views.record(row.id), (), age_ms=0, last=True)
 
 
 SWEEP = Sweep("canary", due, run, periods=5, is_needed=is_needed)

@@ -14,6 +14,7 @@ from interlock.kernel.errors import (
     InvalidPayloadError,
 )
 from interlock.kernel.table import Waiting
+from interlock.systems.threads.machines.thread.data import thread_data
 from interlock.systems.threads.machines.thread.stages import irrevocable
 from interlock.systems.threads.machines.thread.table import THREAD
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
@@ -153,7 +154,7 @@ def test_a_switched_capability_inherits_no_risk_and_no_parameters() -> None:
     assert "declared" not in kept
     assert kept["payload"]["parameters"] == {}
     assert kept["payload"]["irreversibility"] == "high"
-    assert irrevocable(case.data)
+    assert irrevocable(thread_data(case.data))
     done = case.fire("execute").fire("execution_done", {"result": 1})
     assert done.state == "awaiting_review"
 
@@ -161,7 +162,7 @@ def test_a_switched_capability_inherits_no_risk_and_no_parameters() -> None:
 def test_a_switched_capability_brings_its_own_risk() -> None:
     case = asked().fire("edited", {"capability": "tasks.add", "declared": DECLARED})
 
-    assert not irrevocable(case.data)
+    assert not irrevocable(thread_data(case.data))
     assert case.fire("execute").fire("execution_done", {"result": 1}).state == "done"
 
 

@@ -14,7 +14,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from tests.systems.threads.threads import bring
 from tests.workers.engine.running import Running, settings_for
 
-PARENT = {
+PARENT: Any = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
     "policy": {"composition": "end_to_end"},
     "remind_s": 60,

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interlock import Ask, validated
+from interlock import validated
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.tables import UNBOUND, Bounds, failure_detail
 from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
 from interlock.systems.threads.machines.policy_axis import PolicyError
 from interlock.systems.threads.machines.thread import corrections, guards, limits
+from interlock.systems.threads.machines.thread.data import (
+    FeedbackLine,
+    ProposalData,
+    ThreadAsk,
+    ThreadData,
+    ThreadFailureData,
+    thread_data,
+    without,
+)
 from interlock.systems.threads.machines.thread.guards import TARGETS, checked_proposal, risk_of
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST, NewThread
 
-Update = Callable[[Ask], Data]
+Update = Callable[[ThreadAsk], ThreadData]
 DECOMPOSE = "decompose"
 UNSAID = "no reason was given."
 # The fields of `given` that a proposal for a target replaces.
@@ -24,9 +33,9 @@ GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action",)}
 RISK = ("irreversibility", "regret_potential", "risk_amplifier")
 
 
-def initial_data(payload: Data) -> Data:
+def initial_data(payload: Data) -> ThreadData:
     """Check what a producer hands in and return the first data of the thread."""
-    data = validated(NewThread, "the thread", payload)
+    data = thread_data(validated(NewThread, "the thread", payload))
     try:
         policy = parse(data.get("policy"))
     except PolicyError as refusal:
@@ -44,17 +53,21 @@ def initial_data(payload: Data) -> Data:
     }
 
 
-def bounds(data: Data) -> Bounds:
+def bounds(data: ThreadData) -> Bounds:
     """Return what the policy lets the thread and all below it spend."""
-    return {"spent": parse(data["policy"]).budget_micro}
+    return _bounds_of(data["policy"])
 
 
-def host(data: Data) -> str:
+def _bounds_of(policy: Mapping[str, Any] | str) -> Bounds:
+    return {"spent": parse(policy).budget_micro}
+
+
+def host(data: ThreadData) -> str:
     """Return the computer that has the thread's request, or '' if none was named."""
     return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
 
 
-def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
+def child_payload(parent: ThreadData, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
     """Return what a child is created from, and its own cap if it asks for one."""
     del siblings
     source = parent["inciting"]
@@ -78,10 +91,10 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     if child.get("given"):
         payload["given"] = child["given"]
     # A child without a policy of its own spends from its parent's cap alone.
-    return payload, bounds(payload) if policy is not None else UNBOUND
+    return payload, _bounds_of(policy) if policy is not None else UNBOUND
 
 
-def _split(data: Data, children: list[Any], relationship: str) -> dict[str, Any]:
+def _split(data: ThreadData, children: Sequence[Data], relationship: str) -> dict[str, Any]:
     """Return the proposals that make the thread consist of the children that it was given."""
     action = {
         "kind": "standard",
@@ -110,24 +123,28 @@ def _without_empty(child: Data) -> Data:
 def propose(target: str, following: str) -> Update:
     """Return the update that keeps a proposal and turns to the target that follows."""
 
-    def update(ask: Ask) -> Data:
-        number = ask.data["proposed"] + 1
-        kept: dict[str, Any] = {**checked_proposal(ask, target), "id": f"{target}-{number}"}
-        if ask.payload.get("declared"):
-            kept["declared"] = ask.payload["declared"]
+    def update(ask: ThreadAsk) -> ThreadData:
+        number, found = ask.data["proposed"] + 1, checked_proposal(ask, target)
+        kept: ProposalData = {
+            "payload": found["payload"],
+            "confidence": found["confidence"],
+            "id": f"{target}-{number}",
+        }
+        if declared := ask.payload.get("declared"):
+            kept["declared"] = declared
         # A clarification runs nothing: it keeps what its model claims, for the action that follows.
         if target == "action" and kept["payload"]["kind"] != ActionKind.CLARIFICATION:
-            kept["payload"] = _with_risk(kept["payload"], kept.get("declared"))
+            kept["payload"] = _with_risk(kept["payload"], declared)
+        data = without(ask.data, "prefetched", "failure", "given")
+        given = ask.data.get("given", {})
+        if rest := {name: v for name, v in given.items() if name not in GIVEN[target]}:
+            data["given"] = rest
         prefetched = {**ask.data.get("prefetched", {}), **ask.payload.get("prefetched", {})}
         prefetched.pop(target, None)
-        rest = {
-            name: value for name, value in ask.data.items() if name not in ("prefetched", "failure")
-        }
-        given = {name: v for name, v in rest.pop("given", {}).items() if name not in GIVEN[target]}
+        if prefetched:
+            data["prefetched"] = prefetched
         return {
-            **rest,
-            **({"given": given} if given else {}),
-            **({"prefetched": prefetched} if prefetched else {}),
+            **data,
             "proposals": {**ask.data["proposals"], target: kept},
             "proposed": number,
             "target": following,
@@ -139,33 +156,33 @@ def propose(target: str, following: str) -> Update:
 def towards(target: str) -> Update:
     """Return the update of a person's consent: go on with the next target."""
 
-    def update(ask: Ask) -> Data:
+    def update(ask: ThreadAsk) -> ThreadData:
         return {**ask.data, "target": target}
 
     return update
 
 
-def edit_intent(ask: Ask) -> Data:
+def edit_intent(ask: ThreadAsk) -> ThreadData:
     """Take a person's intent instead of the model's."""
     return _personal(ask, "intent", {"intent": ask.payload["intent"]}, "context")
 
 
-def edit_context(ask: Ask) -> Data:
+def edit_context(ask: ThreadAsk) -> ThreadData:
     """Take a person's context instead of the model's."""
     return _personal(ask, "context", {"item_ids": ask.payload["item_ids"]}, "action")
 
 
-def edit_action(ask: Ask) -> Data:
+def edit_action(ask: ThreadAsk) -> ThreadData:
     """Take a person's action, or clear it: after a cleared one nothing older may run."""
     if ask.payload.get("clear"):
         data = _personal(ask, "action", {"kind": "clarification"}, "action")
-        cleared = {**data["proposals"]["action"], "cleared": True}
+        cleared: ProposalData = {**data["proposals"]["action"], "cleared": True}
         return {**data, "proposals": {**data["proposals"], "action": cleared}}
-    old = ask.data["proposals"].get("action") or {"payload": {}}
-    before = old["payload"]
+    old = ask.data["proposals"].get("action")
+    before = old["payload"] if old else {}
     capability = ask.payload.get("capability") or before.get("capability")
-    same = capability == before.get("capability") and not old.get("cleared")
-    declared = ask.payload.get("declared") or (old.get("declared") if same else None)
+    same = capability == before.get("capability") and not (old and old.get("cleared"))
+    declared = ask.payload.get("declared") or (old.get("declared") if old and same else None)
     claimed = {name: before[name] for name in RISK if same and name in before}
     declared_risk = {name: value for name, value in (declared or {}).items() if name in RISK}
     payload = {
@@ -183,31 +200,32 @@ def _with_risk(action: Data, declared: Data | None) -> Data:
     return {**action, **risk_of(action, declared).as_data()}
 
 
-def give_action(ask: Ask) -> Data:
+def give_action(ask: ThreadAsk) -> ThreadData:
     """Take the action that a person answered with."""
     return edit_action(ask)
 
 
 def _personal(
-    ask: Ask, target: str, payload: Data, following: str, declared: Data | None = None
-) -> Data:
+    ask: ThreadAsk, target: str, payload: Data, following: str, declared: Data | None = None
+) -> ThreadData:
     number = ask.data["proposed"] + 1
-    kept: dict[str, Any] = {"id": f"{target}-{number}", "payload": payload, "confidence": 1.0}
+    kept: ProposalData = {"id": f"{target}-{number}", "payload": payload, "confidence": 1.0}
     if declared:
         kept["declared"] = declared
-    replaced = ("prefetched", "given", "failure")
-    rest = {name: value for name, value in ask.data.items() if name not in replaced}
+    kept["by"] = "person"
     return {
-        **rest,
-        "proposals": {**ask.data["proposals"], target: {**kept, "by": "person"}},
+        **without(ask.data, "prefetched", "given", "failure"),
+        "proposals": {**ask.data["proposals"], target: kept},
         "proposed": number,
         "target": following,
         "feedback": _feedback(ask, target, "edited", ask.payload.get("text", ""), payload),
     }
 
 
-def _feedback(ask: Ask, phase: str, kind: str, text: str, values: Data) -> list[Any]:
-    line = {"phase": phase, "kind": kind, "text": text, "values": values}
+def _feedback(
+    ask: ThreadAsk, phase: str, kind: str, text: str, values: Data
+) -> Sequence[FeedbackLine]:
+    line: FeedbackLine = {"phase": phase, "kind": kind, "text": text, "values": values}
     return [*ask.data["feedback"], line][-limits.FEEDBACK_MAX :]
 
 
@@ -218,7 +236,7 @@ def answered(target: str) -> Update:
     that were shown are there to change them, so those are left out.
     """
 
-    def update(ask: Ask) -> Data:
+    def update(ask: ThreadAsk) -> ThreadData:
         payload = ask.payload
         text = payload.get("text", "").strip() or payload.get("capability", "")
         named = guards.gives_action(ask)
@@ -232,7 +250,7 @@ def answered(target: str) -> Update:
 def redirected(target: str) -> Update:
     """Return the update that starts again from a phase, by default the one of the card."""
 
-    def update(ask: Ask) -> Data:
+    def update(ask: ThreadAsk) -> ThreadData:
         chosen = ask.payload.get("target", target)
         feedback = _feedback(ask, chosen, "redirected", ask.payload.get("feedback", ""), {})
         noted = replace(ask, data=corrections.turned_down(ask.data, corrections.OTHER_WANTED))
@@ -241,39 +259,42 @@ def redirected(target: str) -> Update:
     return update
 
 
-def _restarted(ask: Ask, target: str) -> dict[str, Any]:
+def _restarted(ask: ThreadAsk, target: str) -> ThreadData:
     # Later proposals rest on the one that is inferred again, so they go.
     later = TARGETS[TARGETS.index(target) + 1 :]
-    rest = {name: value for name, value in ask.data.items() if name not in ("prefetched", "given")}
     proposals = {name: kept for name, kept in ask.data["proposals"].items() if name not in later}
-    return {**rest, "proposals": proposals, "target": target}
+    data = without(ask.data, "prefetched", "given")
+    return {**data, "proposals": proposals, "target": target}
 
 
-def failed(ask: Ask) -> Data:
+def failed(ask: ThreadAsk) -> ThreadData:
     """Keep why something failed, for the card and for the next inference."""
     payload = ask.payload
-    failure = {"code": payload.get("code", "unknown"), "detail": payload.get("detail", "")}
+    failure: ThreadFailureData = {
+        "code": payload.get("code", "unknown"),
+        "detail": payload.get("detail", ""),
+    }
     if payload.get("options"):
         failure["options"] = payload["options"]
-    kept = {**ask.data, "failure": failure}
+    kept: ThreadData = {**ask.data, "failure": failure}
     if payload.get("run"):
         kept["run"] = payload["run"]
     return kept
 
 
-def execution_failed(ask: Ask) -> Data:
+def execution_failed(ask: ThreadAsk) -> ThreadData:
     """Keep why a call failed, and that it did: after a correction it is not proposed again."""
     kept = failed(ask)
     return corrections.turned_down(kept, f"it failed: {failure_detail(kept) or UNSAID}")
 
 
-def executed(ask: Ask) -> Data:
+def executed(ask: ThreadAsk) -> ThreadData:
     """Keep what a capability returned."""
-    rest = {name: value for name, value in ask.data.items() if name != "failure"}
-    return {**rest, "result": ask.payload.get("result"), "run": ask.payload.get("run", "")}
+    result, run = ask.payload.get("result"), ask.payload.get("run", "")
+    return {**without(ask.data, "failure"), "result": result, "run": run}
 
 
-def decomposed(ask: Ask) -> Data:
+def decomposed(ask: ThreadAsk) -> ThreadData:
     """Keep the list of children: it is fixed before the first is created, so attempts agree."""
     return {
         **ask.data,
@@ -282,21 +303,21 @@ def decomposed(ask: Ask) -> Data:
     }
 
 
-def tallied(ask: Ask) -> Data:
+def tallied(ask: ThreadAsk) -> ThreadData:
     """Keep how the children ended."""
     return {**ask.data, "tally": ask.payload["tally"]}
 
 
-def ended(ask: Ask) -> Data:
+def ended(ask: ThreadAsk) -> ThreadData:
     """Keep why a person ended the thread."""
     return {**ask.data, "reason": ask.payload.get("reason", "")}
 
 
-def handed_off(ask: Ask) -> Data:
+def handed_off(ask: ThreadAsk) -> ThreadData:
     """Keep who goes on with the matter."""
     return {**ask.data, "handed_off": dict(ask.payload)}
 
 
-def cleaned(ask: Ask) -> Data:
+def cleaned(ask: ThreadAsk) -> ThreadData:
     """Keep how the source was tidied up."""
     return {**ask.data, "cleaned": dict(ask.payload)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from interlock import Level
-from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, WordsOf, action_line, fixed
-from interlock.system.tables import RecordData as Data
+from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, action_line
 from interlock.systems.threads.machines.thread.corrections import is_call
+from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.questions import (
     ACTION,
     CONTEXT,
@@ -17,39 +17,31 @@ from interlock.systems.threads.machines.thread.questions import (
 
 DROP = ChoiceWords("Drop it: nothing is done")
 HINT = ChoiceWords("Think again, with a hint")
-OF_PROPOSAL: WordsOf = fixed({"begin": ChoiceWords("Begin with it"), "drop": DROP})
-OF_INTENT: WordsOf = fixed(
-    {
-        "accept": ChoiceWords("Yes, that is wanted"),
-        "edit": ChoiceWords("No, something else is wanted"),
-        "redirect": HINT,
-    }
-)
-OF_CONTEXT: WordsOf = fixed(
-    {
-        "accept": ChoiceWords("Yes, these belong to it"),
-        "edit": ChoiceWords("No, other items belong to it"),
-        "redirect": HINT,
-    }
-)
-OF_CLARIFICATION: WordsOf = fixed({"provide": ChoiceWords("Answer in words"), "skip": DROP})
-OF_REVIEW: WordsOf = fixed(
-    {
-        "done": ChoiceWords("Yes, it is right"),
-        "redirect": ChoiceWords("No, it has to be different"),
-        "drop": ChoiceWords("Leave it as it is, and ask no more"),
-    }
-)
-OF_REDIRECT: WordsOf = fixed({"provide": ChoiceWords("Do something else"), "skip": DROP})
-OF_CLEANUP_FAILURE: WordsOf = fixed(
-    {
-        "retry": ChoiceWords("Try again to tidy up"),
-        "accept": ChoiceWords("Leave it where it is"),
-    }
-)
+OF_PROPOSAL: Words = {"begin": ChoiceWords("Begin with it"), "drop": DROP}
+OF_INTENT: Words = {
+    "accept": ChoiceWords("Yes, that is wanted"),
+    "edit": ChoiceWords("No, something else is wanted"),
+    "redirect": HINT,
+}
+OF_CONTEXT: Words = {
+    "accept": ChoiceWords("Yes, these belong to it"),
+    "edit": ChoiceWords("No, other items belong to it"),
+    "redirect": HINT,
+}
+OF_CLARIFICATION: Words = {"provide": ChoiceWords("Answer in words"), "skip": DROP}
+OF_REVIEW: Words = {
+    "done": ChoiceWords("Yes, it is right"),
+    "redirect": ChoiceWords("No, it has to be different"),
+    "drop": ChoiceWords("Leave it as it is, and ask no more"),
+}
+OF_REDIRECT: Words = {"provide": ChoiceWords("Do something else"), "skip": DROP}
+OF_CLEANUP_FAILURE: Words = {
+    "retry": ChoiceWords("Try again to tidy up"),
+    "accept": ChoiceWords("Leave it where it is"),
+}
 
 
-def of_consent(data: Data) -> Words:
+def of_consent(data: ThreadData) -> Words:
     """Return the words of the choices where an action waits for consent."""
     action = proposed(data, ACTION)
     is_final = Level(str(action.get("irreversibility"))) is Level.HIGH
@@ -61,18 +53,19 @@ def of_consent(data: Data) -> Words:
     }
 
 
-def nearest(phase: str) -> Callable[[Data], Iterator[SuggestedAnswer]]:
+def nearest(phase: str) -> Callable[[ThreadData], Iterator[SuggestedAnswer]]:
     """Suggest what was nearest to a request that was not understood in a phase."""
 
-    def suggested(data: Data) -> Iterator[SuggestedAnswer]:
-        failed = data.get("failure") or {}
-        for one in failed.get("options") or proposed(data, phase).get("options") or ():
+    def suggested(data: ThreadData) -> Iterator[SuggestedAnswer]:
+        failed = data.get("failure")
+        options = failed.get("options") if failed else None
+        for one in options or proposed(data, phase).get("options") or ():
             yield SuggestedAnswer(one["says"], "provide", {"text": one["text"]})
 
     return suggested
 
 
-def same_again(data: Data) -> Iterator[SuggestedAnswer]:
+def same_again(data: ThreadData) -> Iterator[SuggestedAnswer]:
     """Suggest the call that failed, with exactly its values."""
     action = proposed(data, ACTION)
     if is_call(action):
@@ -80,6 +73,6 @@ def same_again(data: Data) -> Iterator[SuggestedAnswer]:
         yield SuggestedAnswer("Try it again, the same", "provide", call)
 
 
-NEAREST: Mapping[str, Callable[[Data], Iterator[SuggestedAnswer]]] = {
+NEAREST: Mapping[str, Callable[[ThreadData], Iterator[SuggestedAnswer]]] = {
     phase: nearest(phase) for phase in (INTENT, CONTEXT, ACTION)
 }

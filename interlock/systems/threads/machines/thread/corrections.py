@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind
 from interlock.systems.threads.machines.thread import limits
+from interlock.systems.threads.machines.thread.data import ThreadData, TurnedDownCall
 
 OTHER_WANTED = "a person wanted something else"
 
 
-def proposed_action(data: Data) -> Mapping[str, Any]:
+def proposed_action(data: ThreadData) -> Mapping[str, Any]:
     """Return the proposed action of a thread, or nothing."""
-    found: Mapping[str, Any] = (data["proposals"].get("action") or {}).get("payload") or {}
-    return found
+    proposal = data["proposals"].get("action")
+    return (proposal and proposal["payload"]) or {}
 
 
 def is_call(action: Mapping[str, Any]) -> bool:
@@ -32,28 +32,32 @@ def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return _call(one) == _call(other)
 
 
-def turned_down(data: Data, why: str) -> Data:
+def turned_down(data: ThreadData, why: str) -> ThreadData:
     """Return the data with the proposed call noted as turned down, and why; the newest is last.
 
     Where it failed, that remains the reason: a person wants something else because of it.
     """
-    action, before = proposed_action(data), data.get("turned_down", [])
+    action = proposed_action(data)
     if not is_call(action):
         return data
     if why == OTHER_WANTED:
         why = why_turned_down(data, action) or why
-    noted = {**_call(action), "why": why[: limits.WHY_LENGTH_MAX]}
-    others = [call for call in before if not is_same(call, action)]
+    noted: TurnedDownCall = {
+        "capability": action.get("capability"),
+        "parameters": action.get("parameters") or {},
+        "why": why[: limits.WHY_LENGTH_MAX],
+    }
+    others = [call for call in data.get("turned_down", []) if not is_same(call, action)]
     return {**data, "turned_down": [*others, noted][-limits.TURNED_DOWN_MAX :]}
 
 
-def why_turned_down(data: Data, action: Mapping[str, Any]) -> str:
+def why_turned_down(data: ThreadData, action: Mapping[str, Any]) -> str:
     """Return why the same call was turned down before, or ''."""
     calls = data.get("turned_down", [])
-    return next((str(call["why"]) for call in calls if is_same(call, action)), "")
+    return next((call["why"] for call in calls if is_same(call, action)), "")
 
 
-def is_corrected(data: Data) -> bool:
+def is_corrected(data: ThreadData) -> bool:
     """Whether a person said in words what is wanted: what was made of them is shown first."""
     return any(
         line["kind"] == "redirected" or (line["kind"] == "provided" and line["text"])
@@ -61,7 +65,7 @@ def is_corrected(data: Data) -> bool:
     )
 
 
-def repeats_proposed(data: Data, answer: Mapping[str, Any]) -> bool:
+def repeats_proposed(data: ThreadData, answer: Mapping[str, Any]) -> bool:
     """Whether the action of an answer is the proposed one: a form had it filled in."""
     proposed = proposed_action(data)
     given = {"parameters": proposed.get("parameters"), **answer}

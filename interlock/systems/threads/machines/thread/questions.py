@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.system.tables import RecordData as Data
 from interlock.system.tables import action_line, as_sentence, failure_detail, shortened
 from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.changes import host
 from interlock.systems.threads.machines.thread.corrections import is_call, why_turned_down
+from interlock.systems.threads.machines.thread.data import ThreadData
 
 INTENT: str = "intent"
 CONTEXT: str = "context"
@@ -23,24 +23,25 @@ SOUGHT = {
 UNBEGUN = "unbegun"  # the code of a clean-up that no worker began
 
 
-def proposed(data: Data, phase: str) -> Mapping[str, Any]:
+def proposed(data: ThreadData, phase: str) -> Mapping[str, Any]:
     """Return what a phase has proposed, without what is known about the proposal."""
-    return ((data.get("proposals") or {}).get(phase) or {}).get("payload") or {}
+    proposal = (data.get("proposals") or {}).get(phase)
+    return (proposal and proposal.get("payload")) or {}
 
 
-def is_intent_right(data: Data) -> str:
+def is_intent_right(data: ThreadData) -> str:
     """Ask whether the intent was understood."""
     intent = proposed(data, INTENT).get("intent", "nothing was understood")
     return f"Is this what is wanted: {intent}?"
 
 
-def is_context_right(data: Data) -> str:
+def is_context_right(data: ThreadData) -> str:
     """Ask whether the right items were found."""
     items = ", ".join(proposed(data, CONTEXT).get("item_ids", [])) or "no items"
     return f"Do these belong to it: {items}?"
 
 
-def what_is(phase: str) -> Callable[[Data], str]:
+def what_is(phase: str) -> Callable[[ThreadData], str]:
     """Ask for what could not be inferred in a phase."""
     return lambda data: (
         proposed(data, phase).get("blocked_on")
@@ -48,7 +49,7 @@ def what_is(phase: str) -> Callable[[Data], str]:
     )
 
 
-def what_is_the_action(data: Data) -> str:
+def what_is_the_action(data: ThreadData) -> str:
     """Ask for the action: for what could not be inferred, or for what should be different."""
     action = proposed(data, ACTION)
     why = why_turned_down(data, action) if is_call(action) and not data.get("failure") else ""
@@ -60,9 +61,10 @@ def what_is_the_action(data: Data) -> str:
     )
 
 
-def may_it_be_done(data: Data) -> str:
+def may_it_be_done(data: ThreadData) -> str:
     """Ask for consent to the action."""
-    if ((data.get("proposals") or {}).get(ACTION) or {}).get("cleared"):
+    proposal = (data.get("proposals") or {}).get(ACTION)
+    if proposal and proposal.get("cleared"):
         return "The proposed action was taken back. Edit in another, redirect, or reject."
     action = proposed(data, ACTION)
     asks = f"May this be done: {action_line(action)}?"
@@ -77,17 +79,17 @@ def _but(why: str) -> str:
     return as_sentence(f"but {shortened(why, limits.WHY_SHOWN_MAX)}")
 
 
-def is_result_right(data: Data) -> str:
+def is_result_right(data: ThreadData) -> str:
     """Ask whether the result of the action is right."""
     return f"It was done: {action_line(proposed(data, ACTION))}. Is it right?"
 
 
-def what_now(data: Data) -> str:
+def what_now(data: ThreadData) -> str:
     """Ask how to go on after the action failed."""
     return f"It failed: {failure_detail(data) or 'no reason was given.'} What now?"
 
 
-def try_cleanup_again(data: Data) -> str:
+def try_cleanup_again(data: ThreadData) -> str:
     """Ask whether to try again to tidy up the source."""
     failed = f"Tidying up the source failed: {failure_detail(data)}"
     computer = host(data)

@@ -5,56 +5,65 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from interlock import CASCADE, RESOLUTION, Active, CardAnswer, Terminal, Timer, Waiting
-from interlock.system.tables import Meaning, Stage, SuggestedAnswer, Words, unsuggested
-from interlock.system.tables import RecordData as Data
+from interlock.system.tables import Meaning, SuggestedAnswer, Words, fixed
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import choices, guards, limits, payloads, questions
+from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.names import State, Trigger
 
-CONFIRMATION = (("accept", "confirmed"), ("edit", "edited"), ("redirect", "redirected"))
-CLARIFICATION = (("provide", "provided"), ("skip", "dismissed_by_user"))
-CONSENT = (("approve", "execute"), ("edit", "edited"), ("reject", "rejected"))
-REVIEW = (("done", "review_accepted"), ("redirect", "redirected"), ("drop", "dismissed_by_user"))
-REDIRECT = (("provide", "provided"), ("skip", "dismissed_by_user"))
-CLEANUP_FAILURE = (("retry", "retry_cleanup"), ("accept", "accept_cleanup_failure"))
-PROPOSAL = (("begin", "begin_inference"), ("drop", "dismissed_by_user"))
+CONFIRMATION = (
+    ("accept", Trigger.CONFIRMED),
+    ("edit", Trigger.EDITED),
+    ("redirect", Trigger.REDIRECTED),
+)
+CLARIFICATION = (("provide", Trigger.PROVIDED), ("skip", Trigger.DISMISSED_BY_USER))
+CONSENT = (("approve", Trigger.EXECUTE), ("edit", Trigger.EDITED), ("reject", Trigger.REJECTED))
+REVIEW = (
+    ("done", Trigger.REVIEW_ACCEPTED),
+    ("redirect", Trigger.REDIRECTED),
+    ("drop", Trigger.DISMISSED_BY_USER),
+)
+REDIRECT = (("provide", Trigger.PROVIDED), ("skip", Trigger.DISMISSED_BY_USER))
+CLEANUP_FAILURE = (("retry", Trigger.RETRY_CLEANUP), ("accept", Trigger.ACCEPT_CLEANUP_FAILURE))
+PROPOSAL = (("begin", Trigger.BEGIN_INFERENCE), ("drop", Trigger.DISMISSED_BY_USER))
 
 
-def after(ms: int) -> Callable[[Data], int | None]:
+def after(ms: int) -> Callable[[ThreadData], int | None]:
     """Return a delay that is the same for every thread."""
     return lambda _: ms
 
 
-def held(data: Data) -> bool:
+def held(data: ThreadData) -> bool:
     """Whether a thread stays proposed until a person begins it."""
     return bool(data.get("hold"))
 
 
-def kickoff(data: Data) -> int | None:
+def kickoff(data: ThreadData) -> int | None:
     """Return when a thread begins by itself, where its producer does not begin it."""
     return None if held(data) else limits.KICKOFF_MS
 
 
-def reminder_of_held(data: Data) -> int | None:
+def reminder_of_held(data: ThreadData) -> int | None:
     """Return when a person is reminded of a held thread."""
     return reminder(data) if held(data) else None
 
 
-def expiry(data: Data) -> int | None:
+def expiry(data: ThreadData) -> int | None:
     """Return when a wait of this thread ends it, where its producer asked for that."""
     seconds = data.get("expires_s")
     return seconds * 1_000 if seconds else None
 
 
-def reminder(data: Data) -> int | None:
+def reminder(data: ThreadData) -> int | None:
     """Return when a person is reminded first."""
     return int(data.get("remind_s", limits.REMIND_S)) * 1_000
 
 
-def irrevocable(data: Data) -> bool:
+def irrevocable(data: ThreadData) -> bool:
     """Whether the action must not be started a second time when its worker is lost."""
-    action = data["proposals"].get("action") or {}
-    return not (action.get("declared") or {}).get("idempotent", False)
+    action = data["proposals"].get("action")
+    declared = action and action.get("declared")
+    return not (declared and declared.get("idempotent", False))
 
 
 REMIND = Timer("reminder", reminder, effect=RESOLUTION)
@@ -71,12 +80,12 @@ def asks(
     shown: str,
     card: str,
     affordances: tuple[tuple[str, str], ...],
-    question: Callable[[Data], str],
+    question: Callable[[ThreadData], str],
     shows: str = questions.ACTION,
     edited: type[CardAnswer] = payloads.EditedAction,
     *,
-    words: Callable[[Data], Words],
-    suggests: Callable[[Data], Iterable[SuggestedAnswer]] = unsuggested,
+    words: Callable[[ThreadData], Words],
+    suggests: Callable[[ThreadData], Iterable[SuggestedAnswer]] = lambda _: (),
 ) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
@@ -107,7 +116,7 @@ def infers(state: State, shown: str) -> Active:
     )
 
 
-STAGES: tuple[Stage, ...] = (
+STAGES: tuple[Active | Waiting | Terminal, ...] = (
     Waiting(
         State.PROPOSED,
         (
@@ -120,7 +129,7 @@ STAGES: tuple[Stage, ...] = (
         card="proposal",
         shows=questions.ACTION,
         affordances=PROPOSAL,
-        words=choices.OF_PROPOSAL,
+        words=fixed(choices.OF_PROPOSAL),
     ),
     Active(
         State.AWAITING_INFERENCE,
@@ -142,7 +151,7 @@ STAGES: tuple[Stage, ...] = (
         questions.is_intent_right,
         questions.INTENT,
         payloads.EditedIntent,
-        words=choices.OF_INTENT,
+        words=fixed(choices.OF_INTENT),
     ),
     asks(
         State.AWAITING_INTENT_CLARIFICATION,
@@ -151,7 +160,7 @@ STAGES: tuple[Stage, ...] = (
         CLARIFICATION,
         questions.what_is(questions.INTENT),
         questions.INTENT,
-        words=choices.OF_CLARIFICATION,
+        words=fixed(choices.OF_CLARIFICATION),
         suggests=choices.NEAREST[questions.INTENT],
     ),
     asks(
@@ -162,7 +171,7 @@ STAGES: tuple[Stage, ...] = (
         questions.is_context_right,
         questions.CONTEXT,
         payloads.EditedContext,
-        words=choices.OF_CONTEXT,
+        words=fixed(choices.OF_CONTEXT),
     ),
     asks(
         State.AWAITING_CONTEXT_CLARIFICATION,
@@ -171,7 +180,7 @@ STAGES: tuple[Stage, ...] = (
         CLARIFICATION,
         questions.what_is(questions.CONTEXT),
         questions.CONTEXT,
-        words=choices.OF_CLARIFICATION,
+        words=fixed(choices.OF_CLARIFICATION),
         suggests=choices.NEAREST[questions.CONTEXT],
     ),
     asks(
@@ -180,7 +189,7 @@ STAGES: tuple[Stage, ...] = (
         "clarification",
         CLARIFICATION,
         questions.what_is_the_action,
-        words=choices.OF_CLARIFICATION,
+        words=fixed(choices.OF_CLARIFICATION),
         suggests=choices.NEAREST[questions.ACTION],
     ),
     asks(
@@ -211,7 +220,7 @@ STAGES: tuple[Stage, ...] = (
         "review",
         REVIEW,
         questions.is_result_right,
-        words=choices.OF_REVIEW,
+        words=fixed(choices.OF_REVIEW),
     ),
     asks(
         State.AWAITING_REDIRECT,
@@ -219,7 +228,7 @@ STAGES: tuple[Stage, ...] = (
         "redirect",
         REDIRECT,
         questions.what_now,
-        words=choices.OF_REDIRECT,
+        words=fixed(choices.OF_REDIRECT),
         suggests=choices.same_again,
     ),
     Waiting(
@@ -255,7 +264,7 @@ STAGES: tuple[Stage, ...] = (
         question=questions.try_cleanup_again,
         shows=questions.ACTION,
         affordances=CLEANUP_FAILURE,
-        words=choices.OF_CLEANUP_FAILURE,
+        words=fixed(choices.OF_CLEANUP_FAILURE),
     ),
     Terminal(State.DONE, meaning=Meaning.DONE),
     Terminal(State.DISMISSED),
