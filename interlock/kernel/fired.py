@@ -24,3 +24,9 @@ class Fired:
     owed: tuple[EffectMessage, ...] = ()
     ignored: str = ""
     lease: Lease | None = None
+
+    @property
+    def granted(self) -> Lease:
+        """The initial lease, for a caller that asked for it and got no error."""
+        assert self.lease is not None, "the caller asked for no lease"
+        return self.lease

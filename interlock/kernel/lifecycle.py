@@ -73,7 +73,7 @@ class Lifecycle(Notes):
         priority: int = PRIORITY_DEFAULT,
         countdown: str = "",
         bounds: Bounds = UNBOUND,
-        initial_lease: InitialLease | None = None,
+        initial_lease: InitialLease | Offer | None = None,
         begins: bool = False,
     ) -> Fired:
         """Create a record. A repeat with the same payload changes nothing.

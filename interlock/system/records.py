@@ -6,17 +6,14 @@ of a system.
 
 from __future__ import annotations
 
-from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, Restored, recomputed
 from interlock.kernel.store import codec
-from interlock.kernel.store.codec import UNREADABLE, unreadable_record
+from interlock.kernel.store.codec import UNREADABLE, digest, encode, unreadable_record
 from interlock.kernel.store.commands import (
     Call,
     Commit,
-    InitialLease,
     NoteDraft,
     Warrant,
-    facts_read,
 )
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Mail, position
@@ -32,11 +29,9 @@ from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
-from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import Intervals, polls
-from interlock.workers.engine.record_filter import record_filter
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import EarlyError, Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
@@ -60,10 +55,8 @@ __all__ = [
     "Handler",
     "Holds",
     "InUseError",
-    "InitialLease",
     "Intervals",
     "Lease",
-    "LifecycleEvents",
     "LoggedRecord",
     "Mail",
     "Name",
@@ -95,16 +88,15 @@ __all__ = [
     "brief_traces",
     "cloud_event",
     "codec",
-    "facts_read",
+    "digest",
+    "encode",
     "fold",
     "ms",
     "of_machine",
     "polls",
     "position",
     "question_of",
-    "read_initial_lease",
     "recomputed",
-    "record_filter",
     "settings_here",
     "span_of_environment",
     "traced",

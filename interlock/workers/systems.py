@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
     from interlock.workers.engine.record_diff import DiffSource
+    from interlock.workers.engine.records import Records
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -227,13 +228,13 @@ def diff_source(client: Client, record: Record) -> DiffSource:
     return source
 
 
-def starved(dispatch: Dispatch) -> dict[str, StarvedCount]:
+def starved(records: Records) -> dict[str, StarvedCount]:
     """Return how many records of each system will never go on, although no person is asked.
 
     Raises SystemsError if a function of a system returns anything else.
     """
     named = {system.name: system.starved for system in systems() if system.starved}
-    counts = {name: load(source)(dispatch) for name, source in named.items()}
+    counts = {name: load(source)(records) for name, source in named.items()}
     for name, count in counts.items():
         if not isinstance(count, StarvedCount):
             raise SystemsError(f"{named[name]} returned {count!r}; return a StarvedCount")

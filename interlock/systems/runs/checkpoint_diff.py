@@ -9,7 +9,7 @@ from interlock.git.diff import Diff, diff
 from interlock.git.errors import GitError
 from interlock.git.repository import Repository
 from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record, root_of
 from interlock.systems.runs.checkpoint_list import list_checkpoints
 from interlock.systems.runs.machines.run.table import SELF as RUN
@@ -34,14 +34,14 @@ def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
         raise NoDiffError(str(refusal)) from refusal
 
 
-def host_of_run(_: Dispatch, run: Record) -> str:
+def host_of_run(_: Records, run: Record) -> str:
     """Return the computer on which the folder of a run is."""
     return str(run.data["host"])
 
 
-def checkpoints_of_folder(dispatch: Dispatch, run: Record) -> list[dict[str, str]]:
+def checkpoints_of_folder(records: Records, run: Record) -> list[dict[str, str]]:
     """Return the checkpoints of all runs of a run's folder, the oldest first."""
-    return [one.fields for one in list_checkpoints(dispatch, root_of(run.id))]
+    return [one.fields for one in list_checkpoints(records.dispatch, root_of(run.id))]
 
 
 SOURCE = DiffSource(

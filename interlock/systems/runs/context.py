@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from interlock import EffectWork, Settings
 from interlock.git.checkpoint_store import (
@@ -21,12 +21,8 @@ from interlock.system.agents import Sandbox, Supervisor, folder_sandbox, trace_s
 from interlock.system.files import write_private
 from interlock.system.records import (
     PREFIX,
-    InitialLease,
-    Lease,
     as_variable,
-    read_initial_lease,
 )
-from interlock.systems.runs.machines.effects import STEP
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
 from interlock.systems.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
@@ -73,15 +69,9 @@ class RunContext:
         initial: dict[str, Any] = {"codon_id": start.runtime_id}
         if start.loop_context is not None:
             initial["loop_context"] = start.loop_context.model_dump()
-        dispatch = self.work.dispatch
-        lease_ms = self.work.records.effect("codon", STEP.name).lease_ms
-        initial_lease = InitialLease(uuid4().hex[:8], dispatch.holder, lease_ms)
-
-        def create() -> Lease:
-            self.work.records.create("codon", paths.id, initial, initial_lease=initial_lease)
-            return read_initial_lease(dispatch, paths.id, initial_lease)
-
-        work = self.supervisor.taken(lambda: self.work.retried(create))
+        records = self.work.records
+        create = partial(records.create, "codon", paths.id, initial, leased_by=records.holder)
+        work = self.supervisor.taken(lambda: self.work.retried(create).granted)
         write_private(paths.lease_key, work.key)
         return work
 

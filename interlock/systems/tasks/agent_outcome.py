@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock import KernelError, Outcome
 from interlock.system.agents import AgentFailed, Exit
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import ENDS_WELL, AbortReason, TransitionReason, why_of
 from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
@@ -83,12 +83,12 @@ def abort_by_us(reason: str | None) -> AbortReason | None:
 WORK_OVER = "over"
 
 
-def why_stopped(dispatch: Dispatch, agent_id: str, task_id: str | None) -> tuple[str, str]:
+def why_stopped(records: Records, agent_id: str, task_id: str | None) -> tuple[str, str]:
     """Return the reason for an order to stop, and the words of the task's failure if it failed.
 
     An agent without a task is stopped by its own record only.
     """
-    views, words = dispatch.views, ""
+    views, words = records.views, ""
     try:
         agent = views.record(agent_id)
         if abort := (agent.data.get("end") or {}).get("abort"):
@@ -97,7 +97,7 @@ def why_stopped(dispatch: Dispatch, agent_id: str, task_id: str | None) -> tuple
             return WORK_OVER, ""
         assert task_id is not None, "the stopped lease is the agent's or the task's"
         task = views.record(task_id)
-        if task.state == "cancelled" and cancelled_parent(dispatch, task):
+        if task.state == "cancelled" and cancelled_parent(records, task):
             return AbortReason.PARENT_ABORTED, ""
         failure = task.data.get("failure") or {}
         abort, words = failure.get("abort"), str(failure.get("reason", ""))

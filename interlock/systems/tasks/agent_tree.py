@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import AbortReason, Record, root_of
 from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
 
 ALIVE = ("starting", "working", "idle")
 
 
-def reached(dispatch: Dispatch, agent: Record, scope: AbortScope) -> Mapping[str, AbortReason]:
+def reached(records: Records, agent: Record, scope: AbortScope) -> Mapping[str, AbortReason]:
     """Return the agents that end by an abort of this one, each with its reason.
 
     The agent's policy decides how far the abort goes. The agent and those between may be dead: a
@@ -23,14 +23,14 @@ def reached(dispatch: Dispatch, agent: Record, scope: AbortScope) -> Mapping[str
         tool_to_sibling=agent.data["tool_to_sibling"],
         sibling_to_session=agent.data["sibling_to_session"],
     )
-    return aborts(_tree(dispatch, agent), session=agent.id, scope=scope, policy=policy)
+    return aborts(_tree(records, agent), session=agent.id, scope=scope, policy=policy)
 
 
-def _tree(dispatch: Dispatch, origin: Record) -> Tree:
+def _tree(records: Records, origin: Record) -> Tree:
     """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
-    views, root = dispatch.views, root_of(origin.id)
+    views, root = records.views, origin.root
     tree: dict[str, str | None] = {}
-    pending = [str(origin.id), *views.ids(dispatch.machines["agent"], root=root, states=ALIVE)]
+    pending = [str(origin.id), *views.ids(records.machines["agent"], root=root, states=ALIVE)]
     while pending:
         agent = pending.pop()
         if agent in tree:

@@ -22,7 +22,7 @@ class Agents:
     """The operations on agents and their identities, over a client."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
+        self.client, self.records = client, client.records
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
         """Return the agents of a backlog that are not dead, with their states and tasks."""
@@ -48,7 +48,7 @@ class Agents:
 
         Then a person can promote the identity before its first task.
         """
-        return ensure_identity(self.dispatch, backlog, name=name, role=role, command=command)
+        return ensure_identity(self.records, backlog, name=name, role=role, command=command)
 
     def promote(self, identity: str, *, reason: str = "") -> Record:
         """Raise the trust of an identity by one level."""
@@ -85,7 +85,7 @@ class Agents:
         The end of a living agent has an effect that ends those below it. A record that has ended
         takes no trigger, so an agent that has ended can have no such effect again.
         """
-        below = reached(self.dispatch, ended, AbortScope.SESSION)
+        below = reached(self.records, ended, AbortScope.SESSION)
         for agent, why in below.items():
             end = {"abort": why, "why": why_of(why), "reason": reason or f"{ended.id} was aborted"}
             # An agent between them that has ended already refuses it, also after a repetition.
@@ -93,8 +93,8 @@ class Agents:
                 self.client.fire(agent, "ended", end, reason=reason)
 
     def _records(self, machine: str, backlog: str, states: Sequence[str] = ()) -> Iterator[Record]:
-        views = self.dispatch.views
-        ids = views.ids(self.dispatch.machines[machine], root=backlog, states=states)
+        views = self.records.views
+        ids = views.ids(self.records.machines[machine], root=backlog, states=states)
         return views.each_record(sorted(ids))
 
 

@@ -6,20 +6,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from uuid import uuid4
 
 from interlock import KernelError
 from interlock.git.errors import GitError
 from interlock.system.agents import SupervisorError, launch
-from interlock.system.records import Dispatch, InitialLease, Lease, NoteDraft, read_initial_lease
-from interlock.system.tables import Cause, Record, root_of
+from interlock.system.records import Lease, Records
+from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
-from interlock.systems.tasks.calls import holder_call
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names, claim_to_come
 from interlock.systems.tasks.claims import (
     claim,
     fail_claim,
+    fire_as_holder,
     is_local,
     may_be_claimed,
     prepare_claim,
@@ -38,72 +37,72 @@ SPAWN_LIMIT_S = 600  # an agent that does not work so long after its creation ha
 AFTER_DEADLINE_S = 120  # in which a supervisor learns of the deadline and ends its agent
 
 
-def assign(dispatch: Dispatch, root: str) -> int:
+def assign(records: Records, root: str) -> int:
     """Start agents for a backlog while this computer has slots; return the number of claims.
 
     A task that an idle session can do is left to it. If no slot is free, one of the other idle
     sessions is ended.
     """
-    started = 0
+    started, records = 0, records.named(ASSIGNMENT.name)
     # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):
-        delete_old_work_folders(dispatch.settings)
-    sessions = IdleSessions(dispatch)
-    for queue in dispatch.views.queues(root):
-        for record in queued_tasks(dispatch, root, queue):
+        delete_old_work_folders(records.settings)
+    sessions = IdleSessions(records)
+    for queue in records.views.queues(root):
+        for record in queued_tasks(records, root, queue):
             if not is_local(record.data) or sessions.leave(record):
                 continue
-            slot = take_slot(dispatch.settings)
+            slot = take_slot(records.settings)
             if slot is None:
-                if not may_be_claimed(dispatch, record, agent=claim_to_come(record).agent):
+                if not may_be_claimed(records, record, agent=claim_to_come(record).agent):
                     continue
                 sessions.end_one()
-                _note_that_slots_are_taken(dispatch, record)
+                _note_that_slots_are_taken(records, record)
                 break
             try:
-                started += _claim_and_start(dispatch, record, slot)
+                started += _claim_and_start(records, record, slot)
             finally:
                 slot.close()
     return started
 
 
-def _note_that_slots_are_taken(dispatch: Dispatch, record: Record) -> None:
+def _note_that_slots_are_taken(records: Records, record: Record) -> None:
     """Note at the first task of a queue that it waits for a slot, again in each period."""
-    settings = dispatch.settings
-    period = dispatch.views.now_ms() // SLOT_AWAITED_MS
-    draft = NoteDraft(SLOT_AWAITED, {"host": settings.host, "slots": settings.agents_max})
+    settings = records.settings
+    period = records.views.now_ms() // SLOT_AWAITED_MS
+    detail = {"host": settings.host, "slots": settings.agents_max}
     op_id = f"{SLOT_AWAITED}:{record.id}:{record.version}:{settings.host}:{period}"
     with suppress(KernelError):
-        dispatch.lifecycle.note(record, draft, op_id=op_id)
+        records.note(record, SLOT_AWAITED, detail, op_id=op_id)
 
 
-def _claim_and_start(dispatch: Dispatch, record: Record, slot: Slot) -> bool:
-    task = claim(dispatch, record, agent=claim_to_come(record).agent)
+def _claim_and_start(records: Records, record: Record, slot: Slot) -> bool:
+    task = claim(records, record, agent=claim_to_come(record).agent)
     if task is None:
         return False
     slot.give_to(claim_names(task.record).agent, session_fields(task.record.data))
-    _start_agent(dispatch, task, slot)
+    _start_agent(records, task, slot)
     return True
 
 
-def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
+def _start_agent(records: Records, task: Lease, slot: Slot) -> None:
     """Create agent, turn and worktree, and start the supervisor.
 
     If one of these steps fails, the task has failed, which is one of its tries.
     """
     names, data = claim_names(task.record), task.record.data
-    agent = _create_agent(dispatch, task, names)
-    lease_ms = _agent_lease_ms(dispatch)
+    agent = _create_agent(records, task, names)
+    lease_ms = _agent_lease_ms(records)
     leases = {lease.key: (lease.token, lease_ms, 0) for lease in (task, agent)}
-    renew = partial(dispatch.leases.renew, leases)
+    renew = partial(records.leases.renew, leases)
     try:
-        _refuse_unjudgeable(dispatch, task)
+        _refuse_unjudgeable(records, task)
         with renewing(renew, every_s=lease_ms / 3_000):
-            prepared = prepare_claim(dispatch, task, agent=names.agent)
+            prepared = prepare_claim(records, task, agent=names.agent)
         spec = TaskLaunchSpec(
             key=agent.key,
             token=agent.token,
-            work_folder=str(names.work_folder(dispatch.settings)),
+            work_folder=str(names.work_folder(records.settings)),
             command=str(data["agent"]),
             stream=str(data["stream"]),
             session=bool(data["session"]),
@@ -117,23 +116,21 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
             pass_fds=(slot.descriptor,),
         )
     except (GitError, OSError, SupervisorError, InvalidSignalError) as failure:
-        fail_claim(dispatch, task, failure)
+        fail_claim(records, task, failure)
         reason = str(failure)[:REASON_LENGTH_MAX]
         payload = {"reason": reason, "code": "spawn_error"}
         with suppress(KernelError):
-            call = holder_call(agent, "spawn_failed")
-            dispatch.lifecycle.fire(agent.record, "spawn_failed", payload, call)
+            fire_as_holder(records, agent, "spawn_failed", payload)
 
 
-def _refuse_unjudgeable(dispatch: Dispatch, task: Lease) -> None:
+def _refuse_unjudgeable(records: Records, task: Lease) -> None:
     """Refuse signals for a judge model that this computer, which verifies the work, has not."""
     signals = task.record.data["signals"]
-    refuse_unjudgeable(dispatch, signals, host=dispatch.settings.host)
+    refuse_unjudgeable(records, signals, host=records.settings.host)
 
 
-def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
+def _create_agent(records: Records, task: Lease, names: ClaimNames) -> Lease:
     data = task.record.data
-    initial_lease = InitialLease(uuid4().hex[:8], dispatch.holder, _agent_lease_ms(dispatch))
     claimed = data["claim"]
     agent = {
         "name": names.name,
@@ -153,43 +150,40 @@ def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
         # it comes first, and ends the agent.
         deadline_s = int(data.get("deadline_s") or claimed["deadline_s"])
         agent["progress_limit_s"] = min(deadline_s + AFTER_DEADLINE_S, LIMIT_S_MAX)
-    cause = Cause(ASSIGNMENT.name)
-    dispatch.lifecycle.create("agent", names.agent, agent, cause, initial_lease=initial_lease)
-    return read_initial_lease(dispatch, names.agent, initial_lease)
+    return records.create("agent", names.agent, agent, leased_by=records.holder).granted
 
 
-def _agent_lease_ms(dispatch: Dispatch) -> int:
-    return dispatch.effect("agent", "supervision").lease_ms
+def _agent_lease_ms(records: Records) -> int:
+    return records.effect("agent", "supervision").lease_ms
 
 
-def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, PreparedClaim] | None:
+def next_task(records: Records, agent: Record, first: Data) -> tuple[Lease, PreparedClaim] | None:
     """Claim the next queued task with the same agent settings, and prepare it for the session.
 
     Return None if no task can be claimed, or if its preparation failed.
     """
-    root = root_of(agent.id)
-    for record in queued_tasks(dispatch, root, str(first["role"])):
+    for record in queued_tasks(records, agent.root, str(first["role"])):
         alike = session_fields(record.data) == session_fields(first)
         if not (alike and is_local(record.data)):
             continue
         sandbox = str(first["claim"].get("sandbox") or "")
-        lease = claim(dispatch, record, agent=agent.id, sandbox=sandbox)
+        lease = claim(records, record, agent=agent.id, sandbox=sandbox)
         if lease is not None:
-            return _prepare_for_session(dispatch, agent, lease)
+            return _prepare_for_session(records, agent, lease)
     return None
 
 
 def _prepare_for_session(
-    dispatch: Dispatch, agent: Record, lease: Lease
+    records: Records, agent: Record, lease: Lease
 ) -> tuple[Lease, PreparedClaim] | None:
-    lease_ms = dispatch.effect("task", "agent").lease_ms
-    renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    lease_ms = records.effect("task", "agent").lease_ms
+    renew = partial(records.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        _refuse_unjudgeable(dispatch, lease)
+        _refuse_unjudgeable(records, lease)
         with renewing(renew, every_s=lease_ms / 3_000):
-            return lease, prepare_claim(dispatch, lease, agent=agent.id)
+            return lease, prepare_claim(records, lease, agent=agent.id)
     except (GitError, OSError, InvalidSignalError) as failure:
-        fail_claim(dispatch, lease, failure)
+        fail_claim(records, lease, failure)
         return None
 
 

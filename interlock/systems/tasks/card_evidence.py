@@ -51,7 +51,7 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         }
         yield Section("What a merge touches", [NamedCells(touched)])
         yield _difference(client, record)
-    if left := left_work(client.dispatch, record):
+    if left := left_work(client.records, record):
         rows: dict[str, Cell] = {f"{each.place}": CopyableText(each.command) for each in left}
         yield Section("Where work is that was not merged", [NamedCells(rows)])
     if output:
@@ -60,10 +60,10 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
 
 def _difference(client: Client, record: Record) -> Section:
     """Return the difference that a merge would bring, file by file."""
-    data, dispatch = record.data, client.dispatch
+    data = record.data
     title = f"What a merge changes: {counts_text(data['changes'])}"
-    found = look_at_diff(dispatch, record, SOURCE, limits=LIMITS)
-    parts: list[Part] = [shown_diff(dispatch, record.id, found)]
+    found = look_at_diff(client.dispatch, record, SOURCE, limits=LIMITS)
+    parts: list[Part] = [shown_diff(client.dispatch, record.id, found)]
     if found.host != client.settings.host:
         where = f"The branch is on the computer {found.host}. This command shows all of it there:"
         parts += [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -33,7 +34,7 @@ from interlock.system.agents import (
     parse_line,
 )
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Name, NoteDraft, Request, Warrant
+from interlock.system.records import Name, Request
 from interlock.system.tables import split_key
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.current_task import end_outcome, failure_outcome
@@ -63,10 +64,13 @@ def report(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     if record.machine != "task":
         raise InvalidPayloadError("the request", ["key: it is not of a claim of a task"])
     order, op_id = tasks.heartbeat(key, token), f"report:{fields['id']}"
-    if draft := _note_of(parsed):
-        warrant = Warrant.token(suffix, token)
-        client.dispatch.lifecycle.note(record, draft, op_id=op_id, warrant=warrant)
-    elif of_turn := _of_turn(parsed):
+    note = partial(client.records.note, record, op_id=op_id, held=(suffix, token))
+    match parsed:
+        case Progress(message, percent):
+            note("progress", {"message": message, "percent": percent})
+        case UsageAdded():
+            note("usage", {}, deltas=parsed.deltas)
+    if of_turn := _of_turn(parsed):
         tasks.report_turn(key, token, *of_turn, op_id=op_id)
     elif of_task := _of_task(parsed):
         tasks.report(key, token, *of_task)
@@ -83,16 +87,6 @@ def _parsed(kind: str, fields: Mapping[str, Any]) -> Report | None:
     if isinstance(parsed, RejectedLine):
         raise InvalidPayloadError("the report", [parsed.reason])
     return parsed
-
-
-def _note_of(report: Report | None) -> NoteDraft | None:
-    match report:
-        case Progress(message, percent):
-            return NoteDraft("progress", {"message": message, "percent": percent})
-        case UsageAdded():
-            return NoteDraft("usage", {}, report.deltas)
-        case _:
-            return None
 
 
 def _of_turn(report: Report | None) -> tuple[str, dict[str, Any]] | None:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from interlock import CallError, ConflictError, KernelError
 from interlock.git.errors import RefusedError
@@ -21,10 +20,9 @@ from interlock.system.errors import (
     UnknownRecordError,
     UnreadableRecordError,
 )
-from interlock.system.records import Dispatch, InitialLease, Lease, facts_read, read_initial_lease
-from interlock.system.tables import Cause, Record, root_of
+from interlock.system.records import Lease, Records
+from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
-from interlock.systems.tasks.calls import component_call, holder_call
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.identities import ensure_identity, identity_id
 from interlock.systems.tasks.launch_spec import PreparedClaim
@@ -43,16 +41,16 @@ REFUSALS = (CallError, ConflictError, FencedError, HeldError)
 NOT_CLAIMED = "%s is not claimed: %s"
 
 
-def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
+def queued_tasks(records: Records, root: str, queue: str) -> Iterator[Record]:
     """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them.
 
     A task that cannot be read is logged and left out.
     """
     for start in range(0, QUEUE_READ_MAX, PAGE):
-        page = dispatch.views.queue(root, queue, start, PAGE)
+        page = records.views.queue(root, queue, start, PAGE)
         for record_id in page:
             try:
-                yield dispatch.views.record(record_id)
+                yield records.views.record(record_id)
             except UnreadableRecordError:
                 log.exception("%s cannot be claimed", record_id)
             except CallError:
@@ -66,89 +64,83 @@ def is_local(data: Data) -> bool:
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def claim(dispatch: Dispatch, record: Record, *, agent: str, sandbox: str = "") -> Lease | None:
+def claim(records: Records, record: Record, *, agent: str, sandbox: str = "") -> Lease | None:
     """Claim a task for an agent, with a lease. Return None if it cannot be claimed now.
 
     `sandbox` is the level of the agent's sandbox, if it runs already.
     """
-    initial_lease = InitialLease(
-        uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
-    )
-    data, claimer = record.data, _claimer(dispatch, agent, sandbox)
+    data, claimer = record.data, _claimer(records, agent, sandbox)
     name, command = str(data["agent_name"]), str(data["agent"])
     try:
-        payload = claim_payload(dispatch, record, claimer, name=name, command=command)
+        payload = claim_payload(records, record, claimer, name=name, command=command)
     except REFUSALS as refusal:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None
-    payload |= deadline_fields(dispatch, record)
-    call = component_call(ASSIGNMENT.name, "claimed", record.id)
+    payload |= deadline_fields(records, record)
+    records = records.named(ASSIGNMENT.name)
     try:
-        dispatch.lifecycle.fire(record, "claimed", payload, call, initial_lease=initial_lease)
-        return read_initial_lease(dispatch, record.id, initial_lease)
+        return records.fire(record, "claimed", payload, leased_by=records.holder).granted
     except REFUSALS as refusal:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None
 
 
 def claim_payload(
-    dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
+    records: Records, record: Record, claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
     """Return the payload of a claim without its deadline: the claimer and its identity.
 
     An identity that is new is created. If the task's table refuses the claim now, this raises what
     firing it would raise, before it creates an identity.
     """
-    root, role = root_of(record.id), str(record.data["role"])
-    payload = _admitted_claim(dispatch, record, claimer, name=name, command=command)
-    ensure_identity(dispatch, root, name=name, role=role, command=command)
+    role = str(record.data["role"])
+    payload = _admitted_claim(records, record, claimer, name=name, command=command)
+    ensure_identity(records, record.root, name=name, role=role, command=command)
     return payload
 
 
-def may_be_claimed(dispatch: Dispatch, record: Record, *, agent: str) -> bool:
+def may_be_claimed(records: Records, record: Record, *, agent: str) -> bool:
     """Whether the task's table lets this agent of this computer claim it now."""
     name, command = str(record.data["agent_name"]), str(record.data["agent"])
     try:
-        _admitted_claim(dispatch, record, _claimer(dispatch, agent), name=name, command=command)
+        _admitted_claim(records, record, _claimer(records, agent), name=name, command=command)
     except REFUSALS:
         return False
     return True
 
 
-def _claimer(dispatch: Dispatch, agent: str, sandbox: str = "") -> dict[str, str]:
-    host, level = dispatch.settings.host, sandbox or sandbox_level(dispatch.settings)
+def _claimer(records: Records, agent: str, sandbox: str = "") -> dict[str, str]:
+    host, level = records.settings.host, sandbox or sandbox_level(records.settings)
     return {"owner": host, "agent": agent, "host": host, "sandbox": level}
 
 
 def _admitted_claim(
-    dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
+    records: Records, record: Record, claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
     """Return the payload of a claim; raise what firing it would raise."""
     role = str(record.data["role"])
-    identity = identity_id(root_of(record.id), name=name, role=role, command=command)
-    payload = {**claimer, "identity": identity, "at_ms": dispatch.views.now_ms()}
-    machine = dispatch.lifecycle.machine("task")
-    facts = dispatch.lifecycle.facts(record, facts_read(machine, record, "claimed"))
-    machine.decide(record, "claimed", machine.admit("claimed", payload), facts)
+    identity = identity_id(record.root, name=name, role=role, command=command)
+    payload = {**claimer, "identity": identity, "at_ms": records.views.now_ms()}
+    records.check(record, "claimed", payload)
     return payload
 
 
-def deadline_fields(dispatch: Dispatch, record: Record) -> dict[str, Any]:
+def deadline_fields(records: Records, record: Record) -> dict[str, Any]:
     """Return how long a claim of a task may take and why, as fields of the claim's payload."""
-    limit = deadline_of(dispatch, record)
+    limit = deadline_of(records, record)
     return {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
 
 
-def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
+def deadline_of(records: Records, record: Record) -> Deadline:
     """Return how long a task may take: as it says, or from its size and from earlier tasks.
 
     Of the last HISTORY_MAX closed tasks of its backlog, those of its role count.
     """
-    data, views = record.data, dispatch.views
+    data, views = record.data, records.views
     if asked_s := data.get("deadline_s"):
         return Deadline(int(asked_s), 1.0, ("set by the task",))
-    machine = dispatch.lifecycle.machine("task")
-    closed = views.ids(machine, root=root_of(record.id), states=["closed"], newest=True)
+    machine = records.machine("task")
+    closed = views.ids(machine, root=record.root, states=["closed"], newest=True)
     return deadline(
         scope=Scope(data["scope"]),
         complexity=Complexity(data["complexity"]),
@@ -162,13 +154,13 @@ def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
     )
 
 
-def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedClaim:
+def prepare_claim(records: Records, task: Lease, *, agent: str) -> PreparedClaim:
     """Create the turn and the worktree of a claim. Raises GitError or OSError."""
     names, data = claim_names(task.record), task.record.data
-    folder = names.worktree(dispatch.settings, session=agent if data["session"] else "")
+    folder = names.worktree(records.settings, session=agent if data["session"] else "")
     where = {"repo": data["repo"], "target": data["target"], "worktree": str(folder)}
-    begin_turn(dispatch, names, agent=agent, host=dispatch.settings.host, **where)
-    _kill_leftovers_of_previous_claim(dispatch, names)
+    begin_turn(records, names, agent=agent, host=records.settings.host, **where)
+    _kill_leftovers_of_previous_claim(records, names)
     tree = _add_worktree(names, data, folder)
     return PreparedClaim(
         task_key=task.key,
@@ -181,14 +173,15 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
     )
 
 
-def begin_turn(dispatch: Dispatch, names: ClaimNames, **fields: str) -> None:
+def begin_turn(records: Records, names: ClaimNames, **fields: str) -> None:
     """Create the turn of a claim, and report to it that the task is claimed."""
     turn = {"task": names.task, "number": names.number, **fields}
-    dispatch.lifecycle.create("turn", names.turn, turn, Cause(ASSIGNMENT.name))
-    _fire_turn(dispatch, names.turn, "task_claimed", {})
+    records = records.named(ASSIGNMENT.name)
+    records.create("turn", names.turn, turn)
+    records.fire(names.turn, "task_claimed")
 
 
-def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
+def fail_claim(records: Records, task: Lease, failure: Exception) -> None:
     """Fail the turn and the task of a claim whose agent could not be started.
 
     If the store refuses, the lease lapses, and the orphan sweep releases the task.
@@ -198,21 +191,22 @@ def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     # Another try cannot help before a person has changed the repository, the task or a setting.
     final = {"final": isinstance(failure, RefusedError | CallError)}
     with suppress(KernelError):
-        _fire_turn(dispatch, turn, "task_failed", payload)
+        records.named(ASSIGNMENT.name).fire(turn, "task_failed", payload)
     with suppress(KernelError):
-        call = holder_call(task, "failed")
-        dispatch.lifecycle.fire(task.record, "failed", {**payload, **final}, call)
+        fire_as_holder(records, task, "failed", {**payload, **final})
 
 
-def _fire_turn(dispatch: Dispatch, turn: str, trigger: str, payload: Data) -> None:
-    dispatch.lifecycle.fire(turn, trigger, payload, component_call(ASSIGNMENT.name, trigger, turn))
+def fire_as_holder(records: Records, lease: Lease, trigger: str, payload: Data) -> None:
+    """Report the outcome of an effect, as the holder of its lease."""
+    op_id, held = f"{lease.token}:{trigger}", (lease.suffix, lease.token)
+    records.named(lease.name).fire(lease.record, trigger, payload, op_id=op_id, held=held)
 
 
-def _kill_leftovers_of_previous_claim(dispatch: Dispatch, names: ClaimNames) -> None:
+def _kill_leftovers_of_previous_claim(records: Records, names: ClaimNames) -> None:
     with suppress(UnknownRecordError):
-        turn = dispatch.views.record(ClaimNames(names.task, names.number - 1).turn)
+        turn = records.views.record(ClaimNames(names.task, names.number - 1).turn)
         if agent := turn.data.get("agent"):
-            kill_leftovers_of(dispatch, str(agent))
+            kill_leftovers_of(records, str(agent))
 
 
 def _add_worktree(names: ClaimNames, data: Data, folder: Path) -> Worktree:

@@ -68,7 +68,7 @@ def claim(
         **found.record.data,
         **before,
     }
-    lease_s = opened.dispatch.effect("task", "agent").lease_ms // 1_000
+    lease_s = opened.records.effect("task", "agent").lease_ms // 1_000
     answer(value, as_json=as_json, show=lambda claimed: page.claimed(claimed, lease_s))
 
 

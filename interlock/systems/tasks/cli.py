@@ -306,7 +306,7 @@ def list_tasks(
         answer(tasks().backlogs(), as_json=as_json, show=lambda rows: [page.backlogs(rows)])
         return
     opened = tasks()
-    now_ms = opened.dispatch.views.now_ms()
+    now_ms = opened.records.views.now_ms()
     rows = opened.of(backlog)
     answer(rows, as_json=as_json, show=lambda rows: _listed(rows, now_ms), now_ms=now_ms)
 

@@ -19,15 +19,13 @@ from interlock.system.agents import Logs, check_command, read_logs, tail_agent
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError, OpIdReusedError
 from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
 from interlock.system.records import (
-    Call,
-    InitialLease,
-    Warrant,
+    Records,
     asks_person,
-    codec,
+    digest,
+    encode,
     of_machine,
-    read_initial_lease,
 )
-from interlock.system.tables import PRIORITY_DEFAULT, Cause, Record, RecordId, root_of, split_key
+from interlock.system.tables import PRIORITY_DEFAULT, Record, root_of, split_key
 from interlock.systems.tasks import external_claim
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claims import (
@@ -65,7 +63,12 @@ class Tasks:
     """The operations on coding tasks, over a client."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
+        self.client = client
+
+    @property
+    def records(self) -> Records:
+        """The records, as the client's actor reads and changes them."""
+        return self.client.records
 
     def submit(
         self,
@@ -93,9 +96,9 @@ class Tasks:
         A program may submit a task before those that it depends on, so `submit` does not ask this.
         """
         asked = tuple(names)
-        found = self.dispatch.views.records(f"{backlog}/{name}" for name in asked)
+        found = self.records.views.records(f"{backlog}/{name}" for name in asked)
         for name in asked:
-            if RecordId(f"{backlog}/{name}") not in found:
+            if f"{backlog}/{name}" not in found:
                 raise CallError(
                     f"the backlog {backlog!r} has no task {name!r} to wait for: submit that first, "
                     "or submit both as a plan"
@@ -116,15 +119,15 @@ class Tasks:
             fields.setdefault("stage_failures", True)
         if settings.subtasks_s:
             fields.setdefault("subtasks_s", settings.subtasks_s)
-        codec.encode(fields, "the payload")
-        found = self.dispatch.views.records([task_id]).get(RecordId(task_id))
+        encode(fields, "the payload")
+        found = self.records.views.records([task_id]).get(task_id)
         if found is not None and found.machine == "task":
-            same = self.client.records.created_with("task", {task_id: fields})[task_id]
+            same = self.records.created_with("task", {task_id: fields})[task_id]
             return fields if same else {"target": found.data["target"]} | fields
         if isinstance(payload.get("signals"), Sequence):
-            check_signals(self.dispatch, payload["signals"])
+            check_signals(self.records, payload["signals"])
         check_role(self.client.settings, payload.get("role"))
-        self.dispatch.lifecycle.machine("task").initial_data(fields)
+        self.records.machine("task").initial_data(fields)
         if local and isinstance(repo, str) and payload.get("agent"):
             fields = self._check_repository(task_id, payload, Path(repo)) | fields
         return fields
@@ -137,7 +140,7 @@ class Tasks:
         `any` is the queue of the tasks that name no role; it does not stand for every role. Tasks
         are taken by priority, then by age. A task that cannot be claimed now is skipped.
         """
-        for record in queued_tasks(self.dispatch, backlog, role):
+        for record in queued_tasks(self.records, backlog, role):
             if record.data.get("agent"):
                 continue
             try:
@@ -150,24 +153,20 @@ class Tasks:
         self, task: str, *, owner: str, role: str | None = None, tenant: str = "default"
     ) -> TaskClaim:
         """Claim one task. Raises GuardRefusedError if this owner may not claim it now."""
-        effect = self.dispatch.effect("task", "agent")
         found = of_machine(self.client.show(task), "task")
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
-        initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
-        payload = claim_payload(self.dispatch, found, claimer, name=owner, command="")
-        payload |= deadline_fields(self.dispatch, found)
-        call = Call(self.client.cause())
-        self.dispatch.lifecycle.fire(task, "claimed", payload, call, initial_lease=initial_lease)
-        lease = read_initial_lease(self.dispatch, task, initial_lease)
-        external_claim.begin_turn_of(self.dispatch, lease.record)
+        payload = claim_payload(self.records, found, claimer, name=owner, command="")
+        payload |= deadline_fields(self.records, found)
+        lease = self.records.fire(task, "claimed", payload, leased_by=owner).granted
+        external_claim.begin_turn_of(self.records, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
         """Renew a claim. Return the order to its holder: go, interrupt, pause, stop or lost."""
-        lease_ms = self.dispatch.effect("task", "agent").lease_ms
-        return str(self.dispatch.leases.renew({key: (token, lease_ms, 0)})[key][0])
+        lease_ms = self.records.effect("task", "agent").lease_ms
+        return str(self.records.leases.renew({key: (token, lease_ms, 0)})[key][0])
 
     def report(
         self, key: str, token: str, trigger: str, payload: Mapping[str, Any] | None = None
@@ -181,36 +180,32 @@ class Tasks:
         is too low, InvalidPayloadError for a wrong part and for a task that is no subtask.
         """
         task, suffix = split_key(key)
-        if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
+        if trigger == "released" and external_claim.confirm_stop(self.records, key, token):
             return self.client.show(task)
         fields = dict(payload or {})
         if trigger == "split":
-            check_parts(self.dispatch, fields.get("subtasks"))
+            check_parts(self.records, fields.get("subtasks"))
         if trigger == "child_cancelled":
             refuse_other_tasks(task, fields.get("child"))
         # The same report sent twice counts once; reports that differ are not confused.
-        digest = codec.digest(trigger, codec.encode(fields, "the payload"))
-        call = Call(
-            Cause("agent"),
-            f"{token}:{trigger}:{digest}",
-            Warrant.token(suffix, token),
-        )
+        op_id = f"{token}:{trigger}:{digest(trigger, encode(fields, 'the payload'))}"
         if trigger == "completed":
             # How long it worked on the task: the deadlines of later tasks are derived from it.
-            worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
+            worked_ms = self.records.views.now_ms() - self.client.show(task).since_ms
             worked_s = max(worked_ms, 0) / 1_000
             fields["took_s"] = _at_most(fields.get("took_s"), worked_s)
         after: Record | None = None
         with suppress(OpIdReusedError):  # The same report again, with a time measured anew.
-            after = self.dispatch.lifecycle.fire(task, trigger, fields, call).record
+            agent = self.records.named("agent")
+            after = agent.fire(task, trigger, fields, op_id=op_id, held=(suffix, token)).record
         after = after or self.client.show(task)
-        external_claim.follow(self.dispatch, key, after, trigger, fields.get("reason", ""))
+        external_claim.follow(self.records, key, after, trigger, fields.get("reason", ""))
         return after
 
     def split(self, task: str, parts: Sequence[Mapping[str, Any]]) -> Record:
         """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""
         of_machine(self.client.show(task), "task")
-        check_parts(self.dispatch, parts)
+        check_parts(self.records, parts)
         return self.client.fire(task, "split", {"subtasks": parts})
 
     def requeue(
@@ -245,7 +240,7 @@ class Tasks:
         if self.heartbeat(key, token) in ("stop", "lost"):
             raise FencedError(task, "token")
         found = self.client.show(task)
-        turn = external_claim.report(self.dispatch, found, report, payload or {}, op_id)
+        turn = external_claim.report(self.records, found, report, payload or {}, op_id)
         return self.client.show(turn)
 
     def fail_stage(
@@ -268,10 +263,10 @@ class Tasks:
 
     def backlogs(self) -> list[dict[str, Any]]:
         """Return the backlogs, each with the number of its tasks in each state."""
-        machine = self.dispatch.lifecycle.machine("task")
+        machine = self.records.machine("task")
         states: dict[str, Counter[str]] = {}
         for state in (str(stage.state) for stage in machine.stages):
-            for record_id in self.dispatch.views.ids(machine, states=[state]):
+            for record_id in self.records.views.ids(machine, states=[state]):
                 states.setdefault(root_of(record_id), Counter())[state] += 1
         return [
             {"backlog": name, "tasks": counts.total(), "states": dict(counts)}
@@ -284,9 +279,9 @@ class Tasks:
         `asks` says whether the task waits for a person, and `next_try_s` in how many seconds it is
         tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
-        machine, now_ms = self.dispatch.lifecycle.machine("task"), self.dispatch.views.now_ms()
+        machine, now_ms = self.records.machine("task"), self.records.views.now_ms()
         records = self.existing(backlog)
-        waits = Waits(self.dispatch, records)
+        waits = Waits(self.records, records)
         return [
             {
                 "id": record.id,
@@ -310,7 +305,7 @@ class Tasks:
         is no such backlog.
         """
         claimer = {"role": role, "owner": owner, "tenant": tenant}
-        return unclaimed(self.dispatch, self.existing(backlog), claimer)
+        return unclaimed(self.records, self.existing(backlog), claimer)
 
     def existing(self, backlog: str) -> list[Record]:
         """Return every task of a backlog but those that are damaged.
@@ -318,20 +313,20 @@ class Tasks:
         Raises CallError if there is no such backlog.
         """
         ids = self.ids_of(backlog)
-        return [*self.dispatch.views.each_record(ids, readable_by=self.dispatch.machines)]
+        return [*self.records.views.each_record(ids, readable_by=self.records.machines)]
 
-    def ids_of(self, backlog: str) -> list[RecordId]:
+    def ids_of(self, backlog: str) -> list[str]:
         """Return the ids of a backlog's tasks. Raises CallError if there is no such backlog."""
-        ids = [*self.dispatch.views.ids(self.dispatch.machines["task"], root=backlog)]
+        ids = [*map(str, self.records.views.ids(self.records.machines["task"], root=backlog))]
         if not ids:
             known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
             raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
         return ids
 
-    def records(self, backlog: str) -> Iterator[Record]:
+    def each(self, backlog: str) -> Iterator[Record]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
-        views = self.dispatch.views
-        return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
+        views = self.records.views
+        return views.each_record(views.ids(self.records.machine("task"), root=backlog))
 
     def logs(self, task: str, *, number: int | None = None) -> Logs:
         """Return the output of an agent: all of it on its own computer, elsewhere its end.
@@ -341,7 +336,7 @@ class Tasks:
         """
         record = self.client.show(task)
         logs = read_logs(self.client, output_source(self.client, record, number))
-        left = (f"{each.sentence}\n" for each in left_work(self.dispatch, record))
+        left = (f"{each.sentence}\n" for each in left_work(self.records, record))
         return replace(logs, note="".join((logs.note, *left)))
 
     def tail(self, task: str) -> Iterator[str]:
@@ -357,7 +352,7 @@ class Tasks:
         Raises NoDiffError.
         """
         record = of_machine(self.client.show(task), "task")
-        return awaited_diff(lambda: look_at_diff(self.dispatch, record, SOURCE))
+        return awaited_diff(lambda: look_at_diff(self.client.dispatch, record, SOURCE))
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

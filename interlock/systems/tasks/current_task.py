@@ -65,7 +65,7 @@ class CurrentTask:
 
     def __init__(self, work: EffectWork, claim: PreparedClaim, agent: Record) -> None:
         self.work, self.claim = work, claim
-        self.reports = TurnReports(work.dispatch, claim.turn, agent)
+        self.reports = TurnReports(work.records, claim.turn, agent)
         self.reported = False
         self.begun_at = time.monotonic()
         self.outside: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class CurrentTask:
     @cached_property
     def last_try(self) -> str:
         """Return how the last try failed, or ''."""
-        return told_of_last_try(self.work.record, self.work.dispatch.settings)
+        return told_of_last_try(self.work.record, self.work.records.settings)
 
     @property
     def text(self) -> str:
@@ -125,7 +125,7 @@ class CurrentTask:
     def sandbox(self) -> Sandbox | None:
         """Return the sandbox of the level that this computer had at the claim."""
         level = str(self.data["claim"].get("sandbox"))
-        return sandbox_of_level(self.work.dispatch.settings, level)
+        return sandbox_of_level(self.work.records.settings, level)
 
     def repository(self) -> Repository:
         """Open the repository of the task. Raises GitError."""
@@ -189,7 +189,7 @@ class CurrentTask:
         """
         outcome = end_outcome(end_report)
         try:
-            check_parts(self.work.dispatch, outcome.payload.get("subtasks"))
+            check_parts(self.work.records, outcome.payload.get("subtasks"))
             self.work.fire(outcome)
         except GuardRefusedError as refusal:
             return refusal.why
@@ -244,7 +244,7 @@ class CurrentTask:
             reason = save_uncommitted(self.repository(), tree, refusal, message=message)
             return Outcome("failed", {"reason": reason})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
-        within_s = self.work.dispatch.settings.of(TaskSettings).verify_s
+        within_s = self.work.records.settings.of(TaskSettings).verify_s
         hooks, sandbox = self.data["stop_hooks"], self.sandbox
         sandbox = check_sandbox(sandbox, self.claim.repo, tree.folder)
         if refused := stop_hook_refusal(hooks, tree.folder, sandbox, within_s=within_s):
@@ -290,7 +290,7 @@ class CurrentTask:
 
     def _without_secrets(self, outcome: Outcome) -> Outcome:
         """Return an outcome in whose texts, which agents and hooks have printed, no secret is."""
-        redaction = Redaction(secrets_of(self.work.dispatch.settings))
+        redaction = Redaction(secrets_of(self.work.records.settings))
         texts = {
             name: redaction.text(str(outcome.payload[name]))
             for name in ("reason", "summary")

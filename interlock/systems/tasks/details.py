@@ -23,7 +23,7 @@ ANYONE = "anyone who claims it"
 
 def details(client: Client, record: Record) -> dict[str, str]:
     """Return what is shown of a task, by its name. What a task does not have is left out."""
-    data, now_ms = record.data, client.dispatch.views.now_ms()
+    data, now_ms = record.data, client.records.views.now_ms()
     rows = {
         "title": data["title"],
         "repository": _repository(data),
@@ -41,8 +41,8 @@ def details(client: Client, record: Record) -> dict[str, str]:
         "changes": counts_text(data["changes"]) if data.get("changes") else "",
         "merged": str(data.get("merged") or "")[:COMMIT_LENGTH],
         "summary": data.get("summary", ""),
-        "left": "\n".join(left.sentence for left in left_work(client.dispatch, record)),
-        "why": Waits(client.dispatch, [record]).why(record),
+        "left": "\n".join(left.sentence for left in left_work(client.records, record)),
+        "why": Waits(client.records, [record]).why(record),
         "reason": data.get("reason", ""),
     }
     return {name: str(text) for name, text in rows.items() if text}

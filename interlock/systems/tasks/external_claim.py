@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock import CallError, Event, Note
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Dispatch, Lease, NoteDraft, codec
+from interlock.system.records import Records, digest
 from interlock.system.tables import START, Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
@@ -32,61 +32,58 @@ OWN_REPORTS: Mapping[str, str] = {
 }
 
 
-def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
+def confirm_stop(records: Records, key: str, token: str) -> bool:
     """Confirm that the work on a task that was taken away has ended. False if it was not taken.
 
     Then others may claim the task at once, and not only when the lease is over. A confirmation that
     is repeated, after a lost reply, is answered as the first one was.
     """
     task, suffix = split_key(key)
-    record = dispatch.views.record(task)
-    mark = {"effect": suffix, "claim": codec.digest(STOP_CONFIRMED, token)}
+    record = records.views.record(task)
+    mark = {"effect": suffix, "claim": digest(STOP_CONFIRMED, token)}
     for entry in record.entries:
         if (entry.suffix, entry.token, entry.state) == (suffix, token, "draining"):
             # The note comes first: nothing else says afterwards who confirmed.
-            dispatch.lifecycle.note(
-                record, NoteDraft(STOP_CONFIRMED, mark), op_id=f"{token}:stopped"
-            )
-            lease = Lease(key, suffix, token, entry.attempts, entry.name, entry.kind, record, 0)
-            dispatch.settle(lease)
+            records.note(record, STOP_CONFIRMED, mark, op_id=f"{token}:stopped")
+            records.settle(record, (suffix, token))
             return True
     return any(
         isinstance(line, Note) and line.kind == STOP_CONFIRMED and line.detail == mark
-        for line in _log_since_claim(dispatch, key)
+        for line in _log_since_claim(records, key)
     )
 
 
-def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
+def begin_turn_of(records: Records, task: Record) -> None:
     """Create the turn of a claim. The claimer's process runs already.
 
     A claim whose turn cannot be created, because its id is too long or taken, goes on without one.
     """
     names = claim_names(task)
     with suppress(CallError):
-        begin_turn(dispatch, names)
-        fire_turn(dispatch, names.turn, "agent_spawned", {})
+        begin_turn(records, names)
+        fire_turn(records, names.turn, "agent_spawned", {})
 
 
-def follow(dispatch: Dispatch, key: str, task: Record, trigger: str, reason: str) -> None:
+def follow(records: Records, key: str, task: Record, trigger: str, reason: str) -> None:
     """Move the turn after a report on its task. `task` is the task after the report.
 
     A repeated report moves it too, because the process that made the first one may have crashed
     between the two. If the task was claimed again meanwhile, the effect `follow_up` ends the turn.
     """
-    if _is_claimed_again(dispatch, key):
+    if _is_claimed_again(records, key):
         return
     turn = ClaimNames(task.id, int(task.data["claimed"])).turn
     # A turn that its cleanup has ended meanwhile refuses it.
     with suppress(CallError):
         if trigger in WAYS:
-            lead_turn(dispatch, turn, WAYS[trigger])
+            lead_turn(records, turn, WAYS[trigger])
         elif trigger in FAILING:
             failed = {"reason": reason or f"its agent reported {trigger}"}
-            fire_turn(dispatch, turn, "task_failed", failed)
+            fire_turn(records, turn, "task_failed", failed)
 
 
 def report(
-    dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, Any], op_id: str
+    records: Records, task: Record, name: str, payload: Mapping[str, Any], op_id: str
 ) -> str:
     """Fire the trigger of a report on the turn itself; return the turn's id.
 
@@ -97,22 +94,22 @@ def report(
         known = ", ".join(OWN_REPORTS)
         raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
     turn = ClaimNames(task.id, int(task.data["claimed"])).turn
-    loaded = dispatch.lifecycle.store.load(turn, op_id)
-    compacting = loaded.record.state == "compacting"
-    if name == "compacted" and not (compacting or loaded.op_outcome):
+    compacting = records.views.record(turn).state == "compacting"
+    is_repeated = bool(op_id) and records.was_made(turn, op_id)
+    if name == "compacted" and not (compacting or is_repeated):
         # In any other state the same trigger would begin the verification of the work.
         raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
-    fire_turn(dispatch, turn, OWN_REPORTS[name], payload, op_id=op_id)
+    fire_turn(records, turn, OWN_REPORTS[name], payload, op_id=op_id)
     return turn
 
 
-def _is_claimed_again(dispatch: Dispatch, key: str) -> bool:
-    lines = _log_since_claim(dispatch, key)
+def _is_claimed_again(records: Records, key: str) -> bool:
+    lines = _log_since_claim(records, key)
     return any(isinstance(line, Event) and line.trigger == "claimed" for line in lines)
 
 
-def _log_since_claim(dispatch: Dispatch, key: str) -> Iterator[Event | Note]:
+def _log_since_claim(records: Records, key: str) -> Iterator[Event | Note]:
     """Yield the log of a task after the claim whose effect has this key."""
     task, suffix = split_key(key)
     version = suffix.partition(".")[0]
-    return dispatch.views.log(task, after=f"{version}-0" if version.isdecimal() else START)
+    return records.views.log(task, after=f"{version}-0" if version.isdecimal() else START)

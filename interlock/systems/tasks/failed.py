@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
-from uuid import uuid4
 
 from interlock import CallError, Client, ConflictError, Event, Note
 from interlock.system.errors import FencedError, HeldError
-from interlock.system.records import Call, LifecycleEvents, Warrant, record_filter
-from interlock.system.tables import START, Cause, Record, record_id
+from interlock.system.records import Records
+from interlock.system.tables import START, Record, record_id
 from interlock.systems.tasks.claim_names import CLAIM_STATES
 
 LISTED_MAX = 10_000  # failed tasks of one answer
@@ -74,8 +73,8 @@ class FailedTasks:
     """The failed tasks of a store, over a client. The client's actor is recorded for a replay."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.views = client, client.dispatch.views
-        self.events = LifecycleEvents(client.dispatch.machines)
+        self.client, self.views = client, client.records.views
+        self.records = client.records
 
     def find(self, backlog: str | None = None, *, limit: int = LISTED_MAX) -> list[FailedTask]:
         """Return the first failed tasks of one backlog, or of all, the oldest failure first."""
@@ -94,17 +93,25 @@ class FailedTasks:
         return self.replay([record.id for record in self._records(backlog)], reason=reason)
 
     def _records(self, backlog: str | None, limit: int = LISTED_MAX) -> list[Record]:
-        machines = self.client.dispatch.machines
+        machines = self.client.records.machines
         if backlog:
             root = record_id(backlog)
             ids = self.views.ids(machines["task"], root=root, states=["failed"])
             records = self.views.each_record(ids, readable_by=machines)
             given_up = filter(_is_given_up, records)
             return nsmallest(limit, given_up, key=lambda record: record.since_ms)
-        wanted = record_filter(machines, machine="task", state="failed", by_state=True)
-        rows = self.client.dispatch.listings.rows(wanted, size=PAGE, newest=False)
-        records = self.views.each_record((row.id for row in rows), readable_by=machines)
+        records = self.views.each_record(self._failed(), readable_by=machines)
         return list(islice(filter(_is_given_up, records), limit))
+
+    def _failed(self) -> Iterator[str]:
+        """Yield the ids of all failed tasks, the longest in that state first."""
+        cursor, is_last = "", False
+        while not is_last:
+            page = self.client.page(
+                machine="task", state="failed", limit=PAGE, cursor=cursor, newest=False
+            )
+            yield from page.ids
+            cursor, is_last = page.cursor, not page.cursor
 
     def _logs(self, records: Iterable[Record]) -> dict[str, list[Event | Note]]:
         """Return the logs of tasks, each up to a damaged line; a page of all in one round trip."""
@@ -150,17 +157,17 @@ class FailedTasks:
                 number += 1
             left_claim = event.source in CLAIM_STATES and event.target in FAILURE_TARGETS
             if event.target == "failed" or left_claim:
-                yield _failed_try(self.events, number, event)
+                yield _failed_try(self.records, number, event)
 
     def _replay(self, task: str, reason: str) -> ReplayResult:
         try:
             record = self.client.show(task)
             if not _is_given_up(record):
                 return ReplayResult(task, replayed=False, reason=_why_not(record))
-            # The warrant names the failure seen here: a failure that came later is not replayed.
-            warrant = Warrant.person(record.entered)
-            call = Call(Cause(self.client.actor, reason), uuid4().hex, warrant)
-            self.client.dispatch.lifecycle.fire(task, "retried", {"reason": reason}, call)
+            # The version is of the failure seen here: a failure that came later is not replayed.
+            self.client.records.fire(
+                task, "retried", {"reason": reason}, reason=reason, version=record.entered
+            )
         except (CallError, ConflictError, FencedError, HeldError) as refusal:
             return ReplayResult(task, replayed=False, reason=str(refusal))
         return ReplayResult(task, replayed=True, reason="it is open again")
@@ -179,8 +186,8 @@ def _why_not(record: Record) -> str:
     return f"it is {record.state}, not failed"
 
 
-def _failed_try(events: LifecycleEvents, number: int, event: Event) -> FailedTry:
-    published, payload = events.published(event, "task"), event.payload
+def _failed_try(records: Records, number: int, event: Event) -> FailedTry:
+    published, payload = records.published(event, "task"), event.payload
     return FailedTry(
         number=number,
         timestamp=published.timestamp,

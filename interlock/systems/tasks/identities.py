@@ -8,8 +8,7 @@ from contextlib import suppress
 
 from interlock import Settings
 from interlock.system.errors import HeldError, IdTakenError
-from interlock.system.records import Dispatch, SettingsError
-from interlock.system.tables import Cause
+from interlock.system.records import Records, SettingsError
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.trust import Trust
 from interlock.systems.tasks.settings import TaskSettings
@@ -21,18 +20,18 @@ def identity_id(root: str, *, name: str, role: str, command: str) -> str:
     return f"{root}/identity~{digest}"
 
 
-def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
+def ensure_identity(records: Records, root: str, *, name: str, role: str, command: str) -> str:
     """Return the id of an identity; create its record if it is new.
 
     Raises HeldError if a person took the identity out of service.
     """
     fields = {"name": name, "role": role, "command": command}
-    record_id = identity_id(root, name=name, role=role, command=command)
+    new_id = identity_id(root, name=name, role=role, command=command)
     with suppress(IdTakenError):
-        dispatch.lifecycle.create("identity", record_id, fields, Cause(ASSIGNMENT.name))
-    if dispatch.views.record(record_id).state == "retired":
-        raise HeldError(record_id, f"the agent {name} was taken out of service by a person")
-    return record_id
+        records.named(ASSIGNMENT.name).create("identity", new_id, fields)
+    if records.views.record(new_id).state == "retired":
+        raise HeldError(new_id, f"the agent {name} was taken out of service by a person")
+    return new_id
 
 
 def check_files_by_trust(settings: Settings) -> None:

@@ -11,11 +11,10 @@ from typing import Any
 
 from interlock import CallError, KernelError
 from interlock.system.errors import FencedError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import Occupant, occupants
-from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.claims import may_be_claimed
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 
@@ -37,18 +36,18 @@ def session_fields(data: Data) -> dict[str, Any]:
     return {name: data.get(name) for name in SESSION_FIELDS}
 
 
-def was_ended(dispatch: Dispatch, agent: str) -> bool:
+def was_ended(records: Records, agent: str) -> bool:
     """Whether an agent is dead, as far as the store can be asked now."""
     with suppress(KernelError):
-        return dispatch.views.record(agent).state == "dead"
+        return records.views.record(agent).state == "dead"
     return False
 
 
 class IdleSessions:
     """The idle sessions of this computer, as they were when they were first asked for."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
-        self.dispatch = dispatch
+    def __init__(self, records: Records) -> None:
+        self.records = records
 
     def leave(self, task: Record) -> bool:
         """Leave a task to an idle session, which looks for one every second; whether there is one.
@@ -58,7 +57,7 @@ class IdleSessions:
         alike = session_fields(task.data)
         for occupant, agent in self._idle:
             same = root_of(agent.id) == root_of(task.id) and dict(occupant.takes) == alike
-            if same and may_be_claimed(self.dispatch, task, agent=agent.id):
+            if same and may_be_claimed(self.records, task, agent=agent.id):
                 self._idle.remove((occupant, agent))
                 return True
         return False
@@ -69,16 +68,15 @@ class IdleSessions:
             return
         _, agent = min(self._idle, key=lambda each: each[1].since_ms)
         reason = {"reason": "another task waited for its slot"}
-        call = component_call(ASSIGNMENT.name, "recycled", agent.id)
         # It may have got a task, or have ended, meanwhile.
         with suppress(CallError, FencedError):
-            self.dispatch.lifecycle.fire(agent.id, "recycled", reason, call)
+            self.records.named(ASSIGNMENT.name).fire(agent.id, "recycled", reason)
 
     @cached_property
     def _agents(self) -> list[tuple[Occupant, RecordContent]]:
-        found = occupants(self.dispatch.settings)
-        agents = self.dispatch.views.contents(
-            [occupant.agent for occupant in found], readable_by=self.dispatch.machines
+        found = occupants(self.records.settings)
+        agents = self.records.views.contents(
+            [occupant.agent for occupant in found], readable_by=self.records.machines
         )
         return [
             (occupant, agents[occupant.agent]) for occupant in found if occupant.agent in agents

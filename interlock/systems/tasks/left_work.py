@@ -13,7 +13,7 @@ from interlock.git.refs import HEADS
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.saved_work import save_work
 from interlock.git.worktree import Worktree
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 
@@ -38,12 +38,12 @@ class LeftWork:
         return f"the work of claim {self.number} is {self.place}{where}: `{self.command}`{self.why}"
 
 
-def left_work(dispatch: Dispatch, record: Record) -> list[LeftWork]:
+def left_work(records: Records, record: Record) -> list[LeftWork]:
     """Return what the last claims of a task left that was not merged, the last claim first."""
     last = int(record.data.get("claimed", 0))
     numbers = range(last, max(0, last - CLAIMS_SHOWN_MAX), -1)
     turns = {number: ClaimNames(record.id, number).turn for number in numbers}
-    found = dispatch.views.records(list(turns.values()), readable_by=dispatch.machines)
+    found = records.views.records(list(turns.values()), readable_by=records.machines)
     current = last if record.state in CLAIM_STATES else 0
     return [
         left

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from interlock.system.agents import kill_leftovers, process_label
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.systems.tasks.work_folders import work_folder_of
 
 
-def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
+def kill_leftovers_of(records: Records, agent: str) -> None:
     """Kill the processes of an agent, if its record is dead. Raises LeftoversError if one stays.
 
     Call it only after the grace period of the agent's supervisor.
     """
     try:
-        dead = dispatch.views.record(agent).state == "dead"
+        dead = records.views.record(agent).state == "dead"
     except UnknownRecordError:
         return
     kill_leftovers(
-        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, owner=agent
+        process_label(work_folder_of(agent, records.settings)) if dead else None, owner=agent
     )

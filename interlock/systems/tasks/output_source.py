@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock import Client
 from interlock.system.agents import NoOutputError
-from interlock.system.records import Dispatch, OutputSource, of_machine
+from interlock.system.records import OutputSource, Records, of_machine
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.work_folders import work_folder_below_home
@@ -24,15 +24,15 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
         raise NoOutputError(f"{record.id} has no claim {number}; it was claimed {last} times")
     if not chosen or not record.data.get("agent"):
         return None
-    host = host_of_claim(client.dispatch, record, chosen)
+    host = host_of_claim(client.records, record, chosen)
     folder = work_folder_below_home(agent_of(record, chosen)).as_posix()
     return OutputSource(host, folder, chosen) if host else None
 
 
-def host_of_claim(dispatch: Dispatch, record: Record, number: int) -> str:
+def host_of_claim(records: Records, record: Record, number: int) -> str:
     """Return the computer on which the agent of a claim worked, or '' if that is not known."""
     agent = agent_of(record, number)
-    found = dispatch.views.records([agent], readable_by=dispatch.machines).get(agent)
+    found = records.views.records([agent], readable_by=records.machines).get(agent)
     host = found.data.get("host") if found else None
     if not host and number == record.data.get("claimed"):
         host = record.data.get("host")

@@ -92,10 +92,10 @@ class TasksReader:
 
     def __init__(self, client: Client, *, backlog: str = "") -> None:
         self.client, self.backlog = client, backlog
-        self.dispatch = client.dispatch
+        self.records = client.records
         self.partitions = [partition_of(backlog)] if backlog else list(range(PARTITIONS))
         self.states = {
-            name: [str(stage.state) for stage in self.dispatch.machines[name].stages]
+            name: [str(stage.state) for stage in self.records.machines[name].stages]
             for name in LISTED_MACHINES
         }
         settings = client.settings.of(TaskSettings)
@@ -103,7 +103,7 @@ class TasksReader:
 
     def read(self) -> TasksOverview:
         """Return an overview. Raises StoreError if the store is away."""
-        now_ms = self.dispatch.views.now_ms()
+        now_ms = self.records.views.now_ms()
         counts_by_state = self._count_backlog() if self.backlog else self._count_all()
         claims, more = self._claims(counts_by_state, now_ms)
         rows = [row_of(claim, now_ms, self.thresholds, self._lease_ms) for claim in claims]
@@ -125,11 +125,11 @@ class TasksReader:
         )
 
     def _lease_ms(self, machine: str, effect: str) -> int:
-        return self.dispatch.effect(machine, effect).lease_ms
+        return self.records.effect(machine, effect).lease_ms
 
     def _count_all(self) -> StateCounts:
         """Count all records. Read the oldest that may get a row, and the oldest open task."""
-        views = self.dispatch.views
+        views = self.records.views
         keys = [
             StateKey(machine, state, partition)
             for machine in LISTED_MACHINES
@@ -159,7 +159,7 @@ class TasksReader:
 
     def _count_backlog(self) -> StateCounts:
         """Read a backlog's partition, which other backlogs may share, and keep only its records."""
-        views, partition = self.dispatch.views, self.partitions[0]
+        views, partition = self.records.views, self.partitions[0]
         limits = {
             StateKey(machine, state, partition): SCANNED_MAX
             for machine in LISTED_MACHINES
@@ -177,21 +177,21 @@ class TasksReader:
 
     def _claims(self, counts_by_state: StateCounts, now_ms: int) -> tuple[list[ClaimRecords], int]:
         """Return the claims that get a row, and at least how many get none."""
-        views = self.dispatch.views
+        views = self.records.views
         ended = sorted(counts_by_state.some("agent", ["dead"]), key=lambda row: -row.since_ms)
         lately = [row for row in ended if row.since_ms > now_ms - DEAD_SHOWN_MS]
         shown = [row.id for row in (*counts_by_state.some("agent", LIVE_STATES), *lately)][
             :ROWS_MAX
         ]
-        agents = views.records(shown, readable_by=self.dispatch.machines)
+        agents = views.records(shown, readable_by=self.records.machines)
         wanted = [row.id for row in counts_by_state.some("task", CLAIMED_STATES)][:ROWS_MAX]
         of_agents = (str(agent.data["task"]) for agent in agents.values())
-        tasks = views.records([*wanted, *of_agents], readable_by=self.dispatch.machines)
+        tasks = views.records([*wanted, *of_agents], readable_by=self.records.machines)
         claimed = [
             task for task in tasks.values() if task.state in CLAIMED_STATES and "claim" in task.data
         ]
         more = [_agent_of(task) for task in claimed if _agent_of(task) not in agents]
-        agents |= views.records(more, readable_by=self.dispatch.machines)
+        agents |= views.records(more, readable_by=self.records.machines)
         claims = [
             ClaimRecords(_names(task), task=task, agent=agents.get(_agent_of(task)), present=True)
             for task in claimed
@@ -208,9 +208,9 @@ class TasksReader:
         return self._with_logs(kept), max(minimum, len(claims)) - len(kept)
 
     def _with_logs(self, claims: Sequence[ClaimRecords]) -> list[ClaimRecords]:
-        views = self.dispatch.views
+        views = self.records.views
         names = [claim.names.turn for claim in claims]
-        turns = views.records(names, readable_by=self.dispatch.machines)
+        turns = views.records(names, readable_by=self.records.machines)
         ids = [record.id for claim in claims for record in (claim.task, claim.agent) if record]
         logs = views.latest(ids, LOG_LINES_READ)
         return [
@@ -227,7 +227,7 @@ class TasksReader:
         """Return the next try of each task that failed lately, the earliest try first."""
         latest = sorted(failed, key=lambda row: -row.since_ms)[:FAILED_MAX]
         ids = [row.id for row in latest]
-        records = self.dispatch.views.records(ids, readable_by=self.dispatch.machines).values()
+        records = self.records.views.records(ids, readable_by=self.records.machines).values()
         found = [
             NextTry(record.id, in_s, int(record.data["retries"]), int(record.data["max_retries"]))
             for record in records

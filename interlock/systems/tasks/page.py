@@ -133,7 +133,7 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
 
 
 def _starved(client: Client, backlog: str) -> Section | None:
-    found = find_starved(client.dispatch, backlog)
+    found = find_starved(client.records, backlog)
     rows = [
         (RecordLink(one.id), Since(found.at_ms - round(one.age_s * 1_000)), one.why)
         for one in found.tasks[:TASKS_MAX]
@@ -190,9 +190,8 @@ def _failed_row(task: FailedTask) -> tuple[Cell, ...]:
 def _trust(client: Client, backlog: str) -> Section:
     prefix = f"{backlog}/" if backlog else ""
     listed = client.list(machine="identity", limit=IDENTITIES_MAX, id_prefix=prefix)
-    dispatch = client.dispatch
     ids = (row.id for row in listed)
-    records = dispatch.views.each_record(ids, readable_by=dispatch.machines)
+    records = client.records.views.each_record(ids, readable_by=client.records.machines)
     rows = [
         (
             RecordLink(row["id"], row["name"]),
@@ -357,7 +356,7 @@ def _result(
 def _owner(client: Client, record: Record) -> Iterator[Part]:
     """Yield the trust in the agent that has the task, and its sandbox."""
     identity = str((record.data.get("claim") or {}).get("identity") or "")
-    for found in client.dispatch.views.records([identity] if identity else []).values():
+    for found in client.records.views.records([identity] if identity else []).values():
         row = identity_row(found)
         counts = f"{row['successes']} good, {row['failures']} bad, {row['violations']} violations"
         link, trust = RecordLink(row["id"], row["name"]), state_name("identity", row["trust"])
@@ -371,7 +370,7 @@ def _output(client: Client, record: Record) -> Iterator[Section]:
         return
     parts: list[Part] = [agent_output(client, record.id, output_source(client, record))]
     agent = agent_of(record, int(record.data["claimed"]))
-    log = client.dispatch.views.latest([agent], NOTES_READ)[agent]
+    log = client.records.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]
     rows = [(Since(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
     if rows:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record, parent_of
 
 
-def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
+def cancelled_parent(records: Records, task: Record) -> str:
     """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
     parent = task.parent
     if parent is None or "/" not in parent:
         return ""
-    return parent if dispatch.views.record(parent).state == "cancelled" else ""
+    return parent if records.views.record(parent).state == "cancelled" else ""
 
 
 def refuse_other_tasks(task_id: str, child: object) -> None:

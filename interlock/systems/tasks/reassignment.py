@@ -37,8 +37,8 @@ def requeue(
 
 def _command_of(client: Client, task: str, name: str | None) -> str:
     """Return the command of the agent of this name in the task's backlog."""
-    views = client.dispatch.views
-    machine = client.dispatch.lifecycle.machine("identity")
+    views = client.records.views
+    machine = client.records.machine("identity")
     known = [
         (str(record.data["name"]), str(record.data["command"]))
         for record in views.each_record(views.ids(machine, root=root_of(task)))

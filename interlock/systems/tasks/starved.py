@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from interlock.system.records import Dispatch, RecordInState, StarvedCount, StateKey
+from interlock.system.records import RecordInState, Records, StarvedCount, StateKey
 from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
 from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
@@ -26,13 +26,13 @@ class StarvedTasks:
     is_partial: bool
 
 
-def find_starved(dispatch: Dispatch, backlog: str = "") -> StarvedTasks:
+def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     """Return the starved tasks of one backlog, or of all. Raises StoreError if the store is away.
 
     It looks at the LOOKED_AT_MAX tasks that have been open the longest, and stops once they have
     more than LOOKED_AT_MAX dependencies together.
     """
-    views = dispatch.views
+    views = records.views
     partitions = [partition_of(backlog)] if backlog else range(PARTITIONS)
     counts = views.count_in_states([StateKey("task", "open", one) for one in partitions])
     # Other backlogs may share the partition of one, so more of it is read.
@@ -40,9 +40,9 @@ def find_starved(dispatch: Dispatch, backlog: str = "") -> StarvedTasks:
     read = [row for page in views.list_in_states(limits).values() for row in page]
     others = sum(root_of(row.id) != backlog for row in read) if backlog else 0
     opened = [row for row in read if not backlog or root_of(row.id) == backlog]
-    tasks = _with_few_dependencies(dispatch, _oldest(opened))
+    tasks = _with_few_dependencies(records, _oldest(opened))
     candidates = [task for task in tasks if may_starve(task)]
-    starvation, now_ms = Starvation(dispatch, candidates), views.now_ms()
+    starvation, now_ms = Starvation(records, candidates), views.now_ms()
     starved = (
         AgedRecord(task.id, "task", task.state, age_s(now_ms, task.since_ms), why)
         for task in candidates
@@ -53,9 +53,9 @@ def find_starved(dispatch: Dispatch, backlog: str = "") -> StarvedTasks:
     )
 
 
-def count_starved(dispatch: Dispatch) -> StarvedCount:
+def count_starved(records: Records) -> StarvedCount:
     """Return how many open tasks of all backlogs no agent will ever claim."""
-    found = find_starved(dispatch)
+    found = find_starved(records)
     return StarvedCount(len(found.tasks), is_minimum=found.is_partial)
 
 
@@ -75,13 +75,11 @@ def _oldest(opened: Iterable[RecordInState]) -> list[RecordInState]:
     return sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
 
 
-def _with_few_dependencies(
-    dispatch: Dispatch, rows: Iterable[RecordInState]
-) -> list[RecordContent]:
+def _with_few_dependencies(records: Records, rows: Iterable[RecordInState]) -> list[RecordContent]:
     """Read these tasks in order, until they have LOOKED_AT_MAX dependencies together."""
     tasks, left = [], LOOKED_AT_MAX
     ids = [row.id for row in rows]
-    for task in dispatch.views.contents(ids, readable_by=dispatch.machines).values():
+    for task in records.views.contents(ids, readable_by=records.machines).values():
         left -= len(awaited(task.data))
         if left < 0:
             break

@@ -32,7 +32,7 @@ from interlock.system.agents import (
     supervise,
 )
 from interlock.system.files import as_line
-from interlock.system.records import PREFIX, NoteDraft, Records
+from interlock.system.records import PREFIX, Records
 from interlock.system.tables import AbortReason, TransitionReason, abort_reason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
@@ -209,7 +209,7 @@ class TaskSupervisor(Supervisor):
 
     def _why_stopped(self) -> str:
         task_id = self.task.record_id if self.task else None
-        abort, self.stopped_because = why_stopped(self.dispatch, self.agent.record.id, task_id)
+        abort, self.stopped_because = why_stopped(self.records, self.agent.record.id, task_id)
         return abort
 
     def _confirm_alive(self, process: AgentProcess) -> None:
@@ -218,7 +218,7 @@ class TaskSupervisor(Supervisor):
             return
         self.alive = True
         where = {"pid": process.pid, "containment": process.containment}
-        host = self.dispatch.settings.host
+        host = self.records.settings.host
         with suppress(KernelError):
             self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
         if not self.first_task.reported:
@@ -234,9 +234,16 @@ class TaskSupervisor(Supervisor):
             return
         self.progressed_at, self.progress_noted_at = progressed_at, now
         limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        draft = NoteDraft("output_seen", {}, timers=(("progress", limit_ms, 0),))
+        held = (self.agent.lease.suffix, self.agent.lease.token)
         with suppress(KernelError):
-            self.dispatch.lifecycle.note(self.agent.record, draft, warrant=self.agent.warrant)
+            self.records.note(
+                self.agent.record,
+                "output_seen",
+                {},
+                op_id="",
+                timers={"progress": limit_ms},
+                held=held,
+            )
 
     def _check_files(self, now: float) -> None:
         task = self.task
@@ -304,7 +311,7 @@ class TaskSupervisor(Supervisor):
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
-        if was_ended(self.dispatch, self.agent.record.id):
+        if was_ended(self.records, self.agent.record.id):
             # The session was ended meanwhile. Its claim lapses, and another agent gets the task.
             self.heartbeat.drop(task.work.held)
             return
@@ -324,7 +331,7 @@ class TaskSupervisor(Supervisor):
         asked_at = clock()
         # If the store is away, the next poll tries again; a claim made meanwhile lapses.
         with suppress(KernelError):
-            if found := next_task(self.dispatch, self.agent.record, self.first_task.data):
+            if found := next_task(self.records, self.agent.record, self.first_task.data):
                 lease, claim = found
                 work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
                 return CurrentTask(work, claim, self.agent.record)
@@ -358,7 +365,7 @@ class TaskSupervisor(Supervisor):
             task=of_task,
             trip=self.trip,
             stopped_because=self.stopped_because,
-            redaction=Redaction(secrets_of(self.dispatch.settings)),
+            redaction=Redaction(secrets_of(self.records.settings)),
             alive=self.alive,
         )
         report_outcome(self.agent, outcome, fallback="ended")
@@ -379,7 +386,7 @@ class TaskSupervisor(Supervisor):
             # A command that printed nothing and succeeded within its first second has worked.
             self.alive = True
             with suppress(KernelError):
-                self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
+                self.agent.fire(Outcome("confirmed_alive", {"host": self.records.settings.host}))
             task.report_started()
         return task.finish(ended.output)
 

@@ -11,7 +11,7 @@ from interlock.git.refs import HEADS, read_refs
 from interlock.git.replay import base_of_work
 from interlock.git.repository import Repository
 from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.output_source import host_of_claim
@@ -51,8 +51,8 @@ def _ends(repository: Repository, record: Record) -> tuple[str, str]:
     return base_of_work(repository, base=mark.base, target=target, commit=tip.sha), tip.sha
 
 
-def _host(dispatch: Dispatch, record: Record) -> str:
-    return host_of_claim(dispatch, record, int(record.data.get("claimed", 0)))
+def _host(records: Records, record: Record) -> str:
+    return host_of_claim(records, record, int(record.data.get("claimed", 0)))
 
 
 SOURCE = DiffSource(machines=("task",), host=_host, read=task_diff)

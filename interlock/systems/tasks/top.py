@@ -47,7 +47,7 @@ def reader(client: Client, backlog: str) -> Callable[[], TasksAtOnce]:
     tasks = TasksReader(client, backlog=backlog)
 
     def read() -> TasksAtOnce:
-        found, starved = tasks.read(), find_starved(client.dispatch, backlog)
+        found, starved = tasks.read(), find_starved(client.records, backlog)
         return TasksAtOnce(
             **{field.name: getattr(found, field.name) for field in fields(found)},
             starved=starved.tasks,

@@ -31,8 +31,8 @@ from interlock.system.agents import (
     WorkFinished,
 )
 from interlock.system.files import COUNT_MAX
-from interlock.system.records import Call, Dispatch, NoteDraft, Warrant
-from interlock.system.tables import Cause, Record
+from interlock.system.records import Records
+from interlock.system.tables import Record
 from interlock.system.text import sentence
 
 COMPONENT = "supervision"
@@ -64,8 +64,8 @@ class TurnReports:
     without success could not be read; a report that it succeeded takes that back.
     """
 
-    def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
-        self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
+    def __init__(self, records: Records, turn: str, agent: Record) -> None:
+        self.records, self.turn_id, self.agent = records, turn, agent
         self.summary: str | None = None
         self.end_report: EndReport | None = None
         self.refused_end = ""
@@ -88,7 +88,7 @@ class TurnReports:
         """Fire a trigger at the turn."""
         fields = {name: value for name, value in payload.items() if value is not None}
         try:
-            fire_turn(self.dispatch, self.turn_id, trigger, fields)
+            fire_turn(self.records, self.turn_id, trigger, fields)
         except KernelError as refusal:
             # An error of the store is noted as well: the end of the task ends its turn anyway.
             self._note("report_refused", {"trigger": trigger, "reason": str(refusal)})
@@ -96,7 +96,7 @@ class TurnReports:
     def finish(self) -> None:
         """Lead the turn to its verification, even if the agent left a report out."""
         try:
-            lead_turn(self.dispatch, self.turn_id, TO_VERIFICATION)
+            lead_turn(self.records, self.turn_id, TO_VERIFICATION)
         except KernelError as refusal:
             self._note("report_refused", {"trigger": "verify_requested", "reason": str(refusal)})
 
@@ -184,9 +184,7 @@ class TurnReports:
                 self._unanswered, self._uncounted = (uuid4().hex, self._uncounted), {}
             op_id, deltas = self._unanswered
             try:
-                self.dispatch.lifecycle.note(
-                    self.agent, NoteDraft("usage", {}, deltas), op_id=op_id
-                )
+                self.records.note(self.agent, "usage", {}, op_id=op_id, deltas=deltas)
             except (StoreError, ConflictError):
                 return
             except KernelError:
@@ -202,11 +200,11 @@ class TurnReports:
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
-            self.dispatch.lifecycle.note(self.agent, NoteDraft(kind, detail), op_id=uuid4().hex)
+            self.records.note(self.agent, kind, detail)
 
 
 def lead_turn(
-    dispatch: Dispatch, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
+    records: Records, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> None:
     """Lead a turn on from the state that it is in, until it is in a state that `way` does not name.
 
@@ -214,15 +212,14 @@ def lead_turn(
     its agent did not report the end of a tool call or of a compaction.
     """
     for _ in way:
-        state = dispatch.views.record(turn).state
+        state = records.views.record(turn).state
         if state not in way:
             return
-        fire_turn(dispatch, turn, *way[state])
+        fire_turn(records, turn, *way[state])
 
 
 def fire_turn(
-    dispatch: Dispatch, turn: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
+    records: Records, turn: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
 ) -> None:
     """Fire a trigger at a turn, as its agent's supervisor: once for each op-id that is given."""
-    call = Call(Cause(COMPONENT), op_id or uuid4().hex, Warrant.component(COMPONENT))
-    dispatch.lifecycle.fire(turn, trigger, payload, call)
+    records.named(COMPONENT).fire(turn, trigger, payload, op_id=op_id)

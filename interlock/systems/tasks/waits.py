@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from interlock import Event, Note
-from interlock.system.records import Dispatch, Holds
+from interlock.system.records import Holds, Records
 from interlock.system.tables import Record, RecordContent, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.system.text import sentence
@@ -35,8 +35,8 @@ class Starvation:
     more for each task of the chain.
     """
 
-    def __init__(self, dispatch: Dispatch, tasks: Sequence[RecordContent]) -> None:
-        self.dispatch = dispatch
+    def __init__(self, records: Records, tasks: Sequence[RecordContent]) -> None:
+        self.records = records
         # Every record that was asked for, by its id; None for one that does not exist.
         self._read: dict[str, RecordContent | None] = {str(task.id): task for task in tasks}
         waiting = [task for task in tasks if task.state in ("open", "planned")]
@@ -111,7 +111,7 @@ class Starvation:
         """Return records, None for one that does not exist; read in one round trip what is new."""
         asked = [*record_ids]
         if new := [one for one in asked if one not in self._read]:
-            found = self.dispatch.views.contents(new, readable_by=self.dispatch.machines)
+            found = self.records.views.contents(new, readable_by=self.records.machines)
             self._read |= dict.fromkeys(new) | found
         return {one: self._read[one] for one in asked}
 
@@ -122,14 +122,14 @@ class Waits(Starvation):
     The failures on which the reasons depend are read in one round trip more.
     """
 
-    def __init__(self, dispatch: Dispatch, tasks: Sequence[Record]) -> None:
-        super().__init__(dispatch, tasks)
-        self._tasks, self._holds = tasks, Holds(dispatch)
+    def __init__(self, records: Records, tasks: Sequence[Record]) -> None:
+        super().__init__(records, tasks)
+        self._tasks, self._holds = tasks, Holds(records.dispatch)
 
     @cached_property
     def _failures(self) -> dict[str, dict[str, str]]:
         """Why effects of the tasks failed last."""
-        return self.dispatch.views.last_failures(self._tasks)
+        return self.records.views.last_failures(self._tasks)
 
     def why(self, task: Record) -> str:
         """Return in one line why one of the tasks waits, failed or ended without a change, or ''.
@@ -167,7 +167,7 @@ class Waits(Starvation):
     @cached_property
     def _slots_taken(self) -> dict[tuple[str, str], str]:
         """Why no agent is started for the first task of a queue, and so for those behind it."""
-        views, now_ms = self.dispatch.views, self.dispatch.views.now_ms()
+        views, now_ms = self.records.views, self.records.views.now_ms()
         tasks = [task for task in self._tasks if task.state == "open" and task.data.get("agent")]
         front = {queue: views.queue(*queue, 0, FRONT) for queue in {_queue(task) for task in tasks}}
         queue_of = {str(task.id): _queue(task) for task in tasks}
@@ -234,14 +234,14 @@ def _is_lost(task: RecordContent) -> bool:
 
 
 def unclaimed(
-    dispatch: Dispatch, tasks: Sequence[Record], claimer: Data
+    records: Records, tasks: Sequence[Record], claimer: Data
 ) -> dict[str, dict[str, int]]:
     """Return how many tasks are in each of the `states`, and the `reasons` of those that are open.
 
     Each open task counts for one reason why the claimer, a role, an owner and a tenant, cannot
     claim it.
     """
-    waits, now_ms = Waits(dispatch, tasks), dispatch.views.now_ms()
+    waits, now_ms = Waits(records, tasks), records.views.now_ms()
     open_tasks = (task for task in tasks if task.state == "open")
     reasons = Counter(_reason(waits, task, claimer, now_ms) for task in open_tasks)
     return {"states": dict(Counter(task.state for task in tasks)), "reasons": dict(reasons)}

@@ -51,7 +51,7 @@ def checkpoints(record_id: Id, client: Reading) -> list[dict[str, str]]:
     record = client.show(record_id)
     if find_diff_source(record) is None:
         return []
-    return diff_source(client, record).checkpoints(client.dispatch, record)
+    return diff_source(client, record).checkpoints(client.records, record)
 
 
 def listen(request: Request, client: Client, record_id: str, between: str, seen: str) -> Listener:
@@ -78,7 +78,7 @@ def read_diffs(client: Client, places: Collection[tuple[str, str, str]]) -> dict
     for record_id, between in {place[:2] for place in places}:
         record = records.get(record_id)
         source = find_diff_source(record) if record else None
-        host = source.host(dispatch, record) if record and source else ""
+        host = source.host(client.records, record) if record and source else ""
         is_elsewhere = host not in ("", dispatch.settings.host)
         asked = ask_for_diff(dispatch, host, record_id, between) if is_elsewhere else None
         looks[record_id, between] = asked

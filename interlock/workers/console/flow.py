@@ -229,7 +229,7 @@ class FlowWatch:
     def _count_starved(self) -> dict[str, StarvedCount]:
         """Count the starved records by system; none where a damaged record makes that fail."""
         try:
-            return starved(self.dispatch)
+            return starved(component(self.dispatch, "starved"))
         except StoreError:
             raise
         except Exception:

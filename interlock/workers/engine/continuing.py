@@ -24,7 +24,7 @@ from interlock.kernel.table import Owed
 from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.effect_slots import UsedSlot
-from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.engine.leases import initial_lease
 from interlock.workers.processes.clock import clock
 
 # How many effects a stretch has at most, and for how long it goes on while messages wait.
@@ -151,6 +151,6 @@ class Continuing:
 
     def _lease_of_a_lost_reply(self, record_id: str, wanted: InitialLease) -> Lease | None:
         try:
-            return read_initial_lease(self._dispatch, record_id, wanted)
+            return initial_lease(self._dispatch, record_id, wanted.nonce, wanted.holder)
         except HeldError:
             return None

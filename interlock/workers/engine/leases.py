@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from interlock.kernel.errors import HeldError
-from interlock.kernel.store.commands import InitialLease
+from interlock.kernel.record import Entry, Record
+from interlock.kernel.store.commands import sanitized
 from interlock.kernel.store.leases import Lease, Refused
 from interlock.workers.engine.dispatch import Dispatch
 
 
-def read_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
-    """Return the lease that a commit has given to this process, with its token.
+def initial_lease(dispatch: Dispatch, record_id: str, nonce: str, holder: str) -> Lease:
+    """Return the lease with this nonce that a commit has given to a holder, with its token.
 
-    A claim with the nonce of that commit returns it, and renews it. Raises HeldError if this
-    process has lost it already.
+    Raises HeldError if the holder has lost it already.
     """
     record = dispatch.views.record(record_id)
-    machine = dispatch.lifecycle.machine(record.machine)
-    leased = [e for e in record.entries if e.token.endswith(f"-{initial_lease.nonce}")]
-    if not leased:
-        raise HeldError(record_id, "its effect has another holder already, or is over")
-    entry = leased[0]
+    leased = (entry for entry in record.entries if entry.token.endswith(f"-{nonce}"))
+    return _renewed(dispatch, record, next(leased, None), holder)
+
+
+def lease_of_creation(dispatch: Dispatch, record_id: str, holder: str) -> Lease:
+    """Return the lease that a holder got as it created a record, now or in an earlier call.
+
+    Raises HeldError if the holder has lost it already.
+    """
+    record = dispatch.views.record(record_id)
+    leased = (entry for entry in record.entries if entry.holder == sanitized(holder))
+    return _renewed(dispatch, record, next(leased, None), holder)
+
+
+def _renewed(dispatch: Dispatch, record: Record, entry: Entry | None, holder: str) -> Lease:
+    """Return the lease of an entry, renewed: a claim with the nonce of its token gets it again."""
+    if entry is None:
+        raise HeldError(record.id, "its effect has another holder already, or is over")
     lease = dispatch.leases.claim(
         entry.key(record.id),
         dispatch.effect(record.machine, entry.name),
-        nonce=initial_lease.nonce,
-        holder=initial_lease.holder,
-        schema=machine.schema,
+        nonce=entry.token.rpartition("-")[2],
+        holder=holder,
+        schema=dispatch.lifecycle.machine(record.machine).schema,
     )
     if isinstance(lease, Refused):
-        raise HeldError(record_id, f"its effect was lost meanwhile: {lease.status}")
+        raise HeldError(record.id, f"its effect was lost meanwhile: {lease.status}")
     return lease

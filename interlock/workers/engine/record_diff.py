@@ -12,8 +12,8 @@ from enum import StrEnum, auto
 from interlock.git.diff import Diff, FileDiff
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
-from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
+from interlock.workers.engine.records import Records
 
 FRESH_MS = 5_000  # an answer is shown for so long without asking for a newer one
 ANSWER_MS = 12_000  # a worker may be busy with the differences of other records
@@ -32,7 +32,7 @@ class DiffLimits:
     within_s: float
 
 
-def _no_checkpoints(_: Dispatch, __: Record) -> list[dict[str, str]]:
+def _no_checkpoints(_: Records, __: Record) -> list[dict[str, str]]:
     return []
 
 
@@ -48,9 +48,9 @@ class DiffSource:
     """
 
     machines: tuple[str, ...]
-    host: Callable[[Dispatch, Record], str]
+    host: Callable[[Records, Record], str]
     read: Callable[[Record, str, DiffLimits], Diff]
-    checkpoints: Callable[[Dispatch, Record], list[dict[str, str]]] = _no_checkpoints
+    checkpoints: Callable[[Records, Record], list[dict[str, str]]] = _no_checkpoints
 
 
 class DiffState(StrEnum):

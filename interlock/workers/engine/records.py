@@ -22,14 +22,17 @@ from interlock.kernel.store.commands import (
     NoteDraft,
     Offer,
     Warrant,
+    facts_read,
 )
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes
+from interlock.kernel.store.leases import Lease, Leases
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
-from interlock.kernel.table import UNBOUND, Bounds, Data
+from interlock.kernel.table import UNBOUND, Bounds, Data, Owed
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.leases import initial_lease, lease_of_creation
 from interlock.workers.engine.submission import check_submission
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
@@ -51,6 +54,11 @@ class Records:
     def named(self, name: str) -> Records:
         """Return the same records, as another part of Interlock changes them."""
         return component(self.dispatch, name)
+
+    @property
+    def as_producer(self) -> Records:
+        """The same records, changed with the rights of a producer and under the same name."""
+        return Records(self.dispatch, self.actor, self.codes, is_component=False)
 
     @property
     def settings(self) -> Settings:
@@ -80,6 +88,16 @@ class Records:
     def slots(self) -> Slots:
         """The slots that records hold or wait for: names, each with a limited number of them."""
         return self.dispatch.slots
+
+    @property
+    def leases(self) -> Leases:
+        """The leases of effects, by which their holders renew what they hold."""
+        return self.dispatch.leases
+
+    @property
+    def holder(self) -> str:
+        """The name of this process as the holder of leases."""
+        return self.dispatch.holder
 
     def machine(self, name: str) -> Machine:
         """Return a machine by its name. Raises UnknownMachineError."""
@@ -114,16 +132,18 @@ class Records:
         priority: int = PRIORITY_DEFAULT,
         countdown: str = "",
         bounds: Bounds = UNBOUND,
-        initial_lease: InitialLease | None = None,
+        leased_by: str = "",
         begins: bool = False,
     ) -> Fired:
         """Create a record; a repeat with the same payload changes nothing. See `Lifecycle.create`.
 
         It may be one more than the deployment's limit of records: what a client creates for its
-        caller is admitted before, by `admit`.
+        caller is admitted before, by `admit`. With `leased_by` that holder gets the
+        lease of the record's effect in the same step, as `lease` of what is returned, also where an
+        earlier call of it has created the record. Raises HeldError where the lease is lost already.
         """
         check_submission(payload, new_id, priority)
-        return self.dispatch.lifecycle.create(
+        fired = self.dispatch.lifecycle.create(
             machine,
             new_id,
             payload,
@@ -131,9 +151,12 @@ class Records:
             priority=priority,
             countdown=countdown,
             bounds=bounds,
-            initial_lease=initial_lease,
+            initial_lease=self._offer(leased_by, uuid4().hex[:8]) if leased_by else None,
             begins=begins,
         )
+        if not leased_by:
+            return fired
+        return replace(fired, lease=lease_of_creation(self.dispatch, new_id, leased_by))
 
     def fire(
         self,
@@ -146,20 +169,35 @@ class Records:
         version: int | None = None,
         held: Held | None = None,
         deltas: Mapping[str, int] | None = None,
-        initial_lease: InitialLease | Offer | None = None,
+        leased_by: str = "",
     ) -> Fired:
         """Fire a trigger at a record. Repeat a call whose answer was lost with the same op-id.
 
         With `version` it is refused once the record has left the state that it entered with that
         version; with `held`, once that holder has lost its lease. `deltas` are costs, integers by
-        name. Raises what `Lifecycle.fire` raises.
+        name. With `leased_by` that holder gets the lease of the entered state's effect in the same
+        step, as `lease` of what is returned. Raises what `Lifecycle.fire` raises, and HeldError
+        where the lease is lost already.
         """
         call = Call(
             self._cause(reason), op_id or uuid4().hex, self._warrant(version, held), deltas or {}
         )
-        return self.dispatch.lifecycle.fire(
-            record, trigger, payload or {}, call, initial_lease=initial_lease
+        nonce = uuid4().hex[:8]
+        offer = self._offer(leased_by, nonce) if leased_by else None
+        fired = self.dispatch.lifecycle.fire(
+            record, trigger, payload or {}, call, initial_lease=offer
         )
+        if offer is None or fired.lease is not None:
+            return fired
+        record_id = record.id if isinstance(record, Record) else record
+        lease = initial_lease(self.dispatch, record_id, nonce, leased_by)
+        return replace(fired, lease=lease)
+
+    def check(self, record: Record, trigger: str, payload: Data) -> None:
+        """Raise what firing a trigger at a record would raise by its table, and change nothing."""
+        machine = self.machine(record.machine)
+        facts = self.dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
+        machine.decide(record, trigger, machine.admit(trigger, payload), facts)
 
     def note(
         self,
@@ -174,13 +212,16 @@ class Records:
     ) -> None:
         """Write a note into the log of a record. With an op-id a repeat writes nothing.
 
+        A note for which none is said gets one of its own; with "" it has none.
+
         `timers` are milliseconds by the names of timers that run: each begins anew with so many.
         With `held` the note is refused once that holder has lost its lease.
         """
         again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)
         warrant = Warrant.token(*held) if held else NO_WARRANT
-        self.dispatch.lifecycle.note(record, draft, op_id=op_id or uuid4().hex, warrant=warrant)
+        its_op_id = uuid4().hex if op_id is None else op_id
+        self.dispatch.lifecycle.note(record, draft, op_id=its_op_id, warrant=warrant)
 
     def post(self, record_id: str, mail: Data, *, op_id: str | None = None) -> str:
         """Post mail to the inbox of a record, and return the id of the mail.
@@ -214,6 +255,25 @@ class Records:
     def published(self, event: Event, machine: str) -> LifecycleEvent:
         """Return an event of a record of a machine in the form in which events are exported."""
         return self._exported.published(event, machine)
+
+    def computers(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return by its name what each computer with workers has announced of itself."""
+        return self.dispatch.hosts.facts()
+
+    def settle(self, record: Record, held: Held) -> str:
+        """End an effect of a record without an outcome, as its holder. See `Dispatch.settle`."""
+        suffix, token = held
+        entry = next(entry for entry in record.entries if entry.suffix == suffix)
+        key, kind = entry.key(record.id), entry.kind
+        lease = Lease(key, suffix, token, entry.attempts, entry.name, kind, record, interrupts=0)
+        return self.dispatch.settle(lease)
+
+    def _offer(self, holder: str, nonce: str) -> Offer:
+        def offer(after: Record, owed: Owed) -> InitialLease:
+            lease_ms = self.effect(after.machine, owed.effect.name).lease_ms
+            return InitialLease(nonce, holder, lease_ms)
+
+        return offer
 
     def _cause(self, reason: str) -> Cause:
         return Cause(self.actor, reason, self.codes)

@@ -13,6 +13,7 @@ from interlock.kernel.store.publications import Fields, Publication
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
+from interlock.workers.engine.records import component
 from interlock.workers.redaction import Redaction
 from interlock.workers.supervision.redaction import secrets_of
 
@@ -81,7 +82,7 @@ class DiffPublications:
         source = self._find_source(record) if record else None
         if not (record and source):
             return None
-        if source.host(dispatch, record) != dispatch.settings.host:
+        if source.host(component(dispatch, "diff"), record) != dispatch.settings.host:
             return None
         try:
             found = source.read(record, between, LIMITS)

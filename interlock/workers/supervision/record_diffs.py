@@ -15,6 +15,7 @@ from interlock.workers.engine.record_diff import (
     NoDiffError,
     RecordDiff,
 )
+from interlock.workers.engine.records import component
 from interlock.workers.supervision.diff_publications import (
     DiffRedaction,
     diff_publication,
@@ -48,7 +49,7 @@ def look_at_diff(
     if len(between) > BETWEEN_LENGTH_MAX:
         raise NoDiffError(f"what is compared has more than {BETWEEN_LENGTH_MAX} characters")
     here = dispatch.settings.host
-    host = source.host(dispatch, record) or here
+    host = source.host(component(dispatch, "diff"), record) or here
     if host != here:
         return ask_for_diff(dispatch, host, record.id, between)
     now_ms, redaction = dispatch.views.now_ms(), DiffRedaction(dispatch.settings)

@@ -8,11 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.effect import Kind
-from interlock.kernel.event import Cause
-from interlock.kernel.record import Entry, Record, partition_of
-from interlock.kernel.store.commands import Call, InitialLease, NoteDraft, Warrant
+from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
-from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.client import Tasks
 from interlock.workers.client import Client
@@ -41,10 +38,7 @@ class Claimed:
         fire(self.client, self.task, trigger, payload)
 
     def turn(self, trigger: str, name: str = "supervision", **payload: Any) -> None:
-        turn = self.names.turn
-        self.client.dispatch.lifecycle.fire(
-            turn, trigger, payload, component_call(name, trigger, turn)
-        )
+        self.client.records.named(name).fire(self.names.turn, trigger, payload)
 
     def delivered(self) -> Claimed:
         """End the agent as one that has completed its task."""
@@ -63,9 +57,9 @@ def fire(
     client: Client, lease: Lease, trigger: str, payload: Mapping[str, Any] | None = None
 ) -> None:
     """Fire under a lease."""
-    warrant = Warrant.token(lease.suffix, lease.token)
-    call = Call(Cause(lease.name), f"{lease.token}:{trigger}", warrant)
-    client.dispatch.lifecycle.fire(lease.record.id, trigger, payload or {}, call)
+    op_id, held = f"{lease.token}:{trigger}", (lease.suffix, lease.token)
+    holder = client.records.named(lease.name)
+    holder.fire(lease.record.id, trigger, payload, op_id=op_id, held=held)
 
 
 def submitted(client: Client, name: str, **more: Any) -> str:
@@ -93,81 +87,53 @@ def claimed(
     Its agent is about to start. `of_turn` is more of what its turn is created from.
     """
     where = {"host": more.pop("host")} if "host" in more else {}
-    dispatch, task_id = client.dispatch, submitted(client, name, **more)
-    initial_lease = InitialLease(
-        uuid4().hex[:8], "supervisor", dispatch.effect("task", "agent").lease_ms
-    )
+    records, task_id = client.records.named("assignment"), submitted(client, name, **more)
     payload = {
         "owner": "this-host",
         "identity": identity,
-        "at_ms": dispatch.views.now_ms(),
+        "at_ms": records.now_ms(),
         **where,
     }
-    call = component_call("assignment", "claimed", task_id)
-    dispatch.lifecycle.fire(task_id, "claimed", payload, call, initial_lease=initial_lease)
-    task = held(client, task_id, initial_lease)
+    task = records.fire(task_id, "claimed", payload, leased_by="supervisor").granted
     names = claim_names(task.record)
-    initial_lease = InitialLease(
-        uuid4().hex[:8], "supervisor", dispatch.effect("agent", "supervision").lease_ms
-    )
     role = task.record.data["role"]
-    agent = {"name": names.name, "role": role, "command": "true", "task": task_id}
-    cause = Cause("assignment")
-    dispatch.lifecycle.create("agent", names.agent, agent, cause, initial_lease=initial_lease)
+    new_agent = {"name": names.name, "role": role, "command": "true", "task": task_id}
+    agent = records.create("agent", names.agent, new_agent, leased_by="supervisor").granted
     turn = {"task": task_id, "number": names.number, **(of_turn or {})}
-    dispatch.lifecycle.create("turn", names.turn, turn, cause)
-    claim = Claimed(client, task, held(client, names.agent, initial_lease), names)
+    records.create("turn", names.turn, turn)
+    claim = Claimed(client, task, agent, names)
     claim.turn("task_claimed", "assignment")
     claim.turn("agent_spawned")
     return claim
-
-
-def held(client: Client, record_id: str, initial_lease: InitialLease) -> Lease:
-    """Return the initial lease of a record's state."""
-    record = client.show(record_id)
-    nonce = f"-{initial_lease.nonce}"
-    entry = next(entry for entry in record.entries if entry.token.endswith(nonce))
-    return leased(client, record, entry, initial_lease.nonce)
-
-
-def leased(client: Client, record: Record, entry: Entry, nonce: str) -> Lease:
-    effect = client.dispatch.effect(record.machine, entry.name)
-    lease = client.dispatch.leases.claim(
-        entry.key(record.id), effect, nonce=nonce, holder="test", schema=1
-    )
-    assert isinstance(lease, Lease), lease
-    return lease
 
 
 def taken(client: Client, record_id: str) -> Lease:
     """Claim the effect of a record's state, as a worker does."""
     record = client.show(record_id)
     entry = next(entry for entry in record.entries if entry.kind is Kind.STATE)
-    return leased(client, record, entry, uuid4().hex[:8])
+    effect = client.records.effect(record.machine, entry.name)
+    lease = client.records.leases.claim(
+        entry.key(record.id), effect, nonce=uuid4().hex[:8], holder="test", schema=1
+    )
+    assert isinstance(lease, Lease), lease
+    return lease
 
 
 def noted(client: Client, record_id: str, kind: str, **detail: Any) -> None:
     """Write a note."""
-    client.dispatch.lifecycle.note(
-        client.show(record_id), NoteDraft(kind, detail), op_id=uuid4().hex
-    )
+    client.records.note(client.show(record_id), kind, detail)
 
 
 def used(client: Client, record_id: str, **deltas: int) -> None:
     """Count the usage of an agent."""
-    client.dispatch.lifecycle.note(
-        client.show(record_id), NoteDraft("usage", {}, deltas), op_id=uuid4().hex
-    )
+    client.records.note(client.show(record_id), "usage", {}, deltas=deltas)
 
 
 def unsupervised(client: Client, name: str) -> Claimed:
     """Make an agent that is at work without a lease and without a known process."""
     claim = claimed(client, name)
     client.dispatch.leases.release(claim.agent, counted=False)
-    agent, trigger = claim.names.agent, "confirmed_alive"
-    client.dispatch.lifecycle.fire(
-        agent, trigger, {}, component_call("supervision", trigger, agent)
-    )
+    client.records.named("supervision").fire(claim.names.agent, "confirmed_alive")
     claim.task_fires("started")
     return claim
 

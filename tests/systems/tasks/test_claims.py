@@ -43,7 +43,7 @@ def submitted(client: Client, name: str, **more: Any) -> str:
 
 def deadline_s(client: Client, task_id: str) -> float:
     """Claim and start a task, and return the deadline that the store keeps for it."""
-    lease = claim(client.dispatch, client.show(task_id), agent="b/agent~x")
+    lease = claim(client.records, client.show(task_id), agent="b/agent~x")
     assert isinstance(lease, Lease)
     fire(client, lease, "started")
     record = client.show(task_id)
@@ -89,7 +89,7 @@ def test_a_fault_in_the_computation_of_a_deadline_is_not_taken_for_a_refusal(
     task = client.show(submitted(client, "one"))
 
     with pytest.raises(CallError, match="a fault"):
-        claim(client.dispatch, task, agent="b/agent~x")
+        claim(client.records, task, agent="b/agent~x")
 
 
 def test_a_damaged_task_is_logged_and_the_one_behind_it_is_claimed(
@@ -131,10 +131,10 @@ def test_a_prepared_claim_has_a_worktree_and_no_process_yet(
 ) -> None:
     client = client_of(server.url, prefix, worktrees=tmp_path / "trees")
     repo = str(make_repository(tmp_path / "repo"))
-    lease = claim(client.dispatch, client.show(submitted(client, "one", repo=repo)), agent="b/a~x")
+    lease = claim(client.records, client.show(submitted(client, "one", repo=repo)), agent="b/a~x")
     assert lease is not None
 
-    prepared = prepare_claim(client.dispatch, lease, agent="b/a~x")
+    prepared = prepare_claim(client.records, lease, agent="b/a~x")
 
     assert Path(prepared.worktree).is_dir()
     assert client.show(prepared.turn).state == "claiming"
@@ -159,11 +159,11 @@ def test_a_claim_never_works_on_in_what_an_earlier_task_of_its_name_has_left(
     folder = names.worktree(client.settings)
     add_worktree(repository, branch=names.branch, folder=folder, base="main")
     submitted(client, "one", repo=str(repository.root), target="main")
-    lease = claim(client.dispatch, client.show("b/one"), agent=names.agent)
+    lease = claim(client.records, client.show("b/one"), agent=names.agent)
     assert isinstance(lease, Lease)
 
     with pytest.raises(RefusedError, match="belongs to the worktree"):
-        prepare_claim(client.dispatch, lease, agent=names.agent)
+        prepare_claim(client.records, lease, agent=names.agent)
 
 
 def test_only_one_task_of_a_backlog_merges_into_a_target_at_a_time(
@@ -257,7 +257,7 @@ def test_an_agent_that_cannot_be_started_is_dead_and_says_why(
     client = client_of(server.url, prefix, agents_max=1, home=tmp_path / "home")
     submitted(client, "one", repo=str(tmp_path), max_retries=0)
 
-    assert assign(client.dispatch, "b") == 1
+    assert assign(client.records, "b") == 1
 
     agent, task = client.show("b/agent~one~1"), client.show("b/one")
     assert (agent.state, agent.data["end"]["code"]) == ("dead", "spawn_error")
@@ -313,9 +313,9 @@ def test_the_silence_of_a_plain_command_is_ended_by_its_deadline_first(
     client: Client, deadline: int, limit: int
 ) -> None:
     record = client.show(submitted(client, "one", deadline_s=deadline))
-    lease = claim(client.dispatch, record, agent="b/agent~one~1")
+    lease = claim(client.records, record, agent="b/agent~one~1")
     assert lease is not None
 
-    agent = assignment._create_agent(client.dispatch, lease, claim_names(lease.record))
+    agent = assignment._create_agent(client.records, lease, claim_names(lease.record))
 
     assert agent.record.data["progress_limit_s"] == limit

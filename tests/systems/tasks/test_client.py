@@ -135,7 +135,7 @@ def test_the_time_that_an_external_agent_took_moves_the_deadline_of_the_next(
     since_ms = client.show("b/one").since_ms
     for seconds in (4_000, 4_010):  # the second time the reply was lost
         later = since_ms + seconds * 1_000
-        monkeypatch.setattr(tasks.dispatch.views, "now_ms", lambda later=later: later)
+        monkeypatch.setattr(tasks.client.dispatch.views, "now_ms", lambda later=later: later)
         done = tasks.report(claim.key, claim.token, "completed", {"summary": "done"})
         assert (done.state, done.data["took_s"]) == ("done", 4_000)
     monkeypatch.undo()
@@ -172,7 +172,7 @@ def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply_or_a_crash(
     submitted(tasks, "one")
     claim = claimed(tasks)
     client.fire("b/one", "released", {"reason": "another is better"})
-    leases = tasks.dispatch.leases
+    leases = tasks.client.dispatch.leases
     settle = leases.settle
 
     def lost(*arguments: Any) -> Any:
@@ -364,7 +364,7 @@ def test_a_list_tells_a_task_that_is_tried_again_from_one_that_is_given_up(
         claim = tasks.claim(f"b/{name}", owner="ann")
         tasks.report(claim.key, claim.token, "failed", {"reason": "no luck"})
     later = tasks.client.show("b/later").since_ms + 5_000
-    monkeypatch.setattr(tasks.dispatch.views, "now_ms", lambda: later)
+    monkeypatch.setattr(tasks.client.dispatch.views, "now_ms", lambda: later)
 
     rows = {row["id"]: row for row in tasks.of("b")}
     listed = shell("task", "list", "b").output

@@ -316,7 +316,7 @@ def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
 def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
     client: Client,
 ) -> None:
-    lease = claim_for_agent(client.dispatch, client.show(submitted(client, "b/one")), agent="b/a")
+    lease = claim_for_agent(client.records, client.show(submitted(client, "b/one")), agent="b/a")
     assert lease is not None
     identity = client.show("b/one").data["claim"]["identity"]
     for _ in range(2):
@@ -340,7 +340,7 @@ def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
 def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) -> None:
     fields = {"repo": "/nowhere", "agent": "true"}
     client.submit({"title": "x", **fields}, id="b/open", machine="task")
-    lease = claim_for_agent(client.dispatch, client.show(submitted(client, "b/one")), agent="b/a")
+    lease = claim_for_agent(client.records, client.show(submitted(client, "b/one")), agent="b/a")
     assert lease is not None
     prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
     task, tasks = CurrentTask(held(client, lease), prepared, lease.record), Tasks(client)
@@ -481,7 +481,7 @@ def test_an_agent_whose_task_failed_has_not_completed(
 def next_try(client: Client, claim: Claimed) -> CurrentTask:
     """Return the task of a claim as its next agent has it."""
     client.fire("b/one", "retried")
-    lease = claim_for_agent(client.dispatch, client.show("b/one"), agent="b/agent~one~2")
+    lease = claim_for_agent(client.records, client.show("b/one"), agent="b/agent~one~2")
     assert lease is not None
     prepared = PreparedClaim(lease.key, lease.token, claim.names.turn, "", "", "", "")
     return CurrentTask(held(client, lease), prepared, client.show(claim.names.agent))

@@ -13,7 +13,6 @@ import pytest
 
 from interlock.kernel.event import Event
 from interlock.systems.tasks.agent_slots import take_slot
-from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.current_task import CurrentTask
 from interlock.systems.tasks.idle_sessions import IdleSessions, session_fields, was_ended
 from interlock.systems.tasks.launch_spec import PreparedClaim
@@ -76,7 +75,7 @@ def test_each_idle_session_is_left_one_task_that_it_can_do(
             "b/more": SESSION,
         }.items()
     }
-    sessions = IdleSessions(client.dispatch)
+    sessions = IdleSessions(client.records)
 
     left = [name for name, task in tasks.items() if sessions.leave(task)]
 
@@ -90,7 +89,7 @@ def test_a_session_at_work_is_left_no_task_and_is_not_ended(
     session = idle(client, "b/first", slots)
     task = client.show(submitted(client, "b/next", **SESSION))
     session.agent_fires("task_assigned", {"task": "b/other"})
-    sessions = IdleSessions(client.dispatch)
+    sessions = IdleSessions(client.records)
 
     assert not sessions.leave(task)
     sessions.end_one()
@@ -106,18 +105,18 @@ def test_the_session_that_is_idle_for_longest_gives_way_and_no_other_until_its_s
     assert client.show(first.names.agent).since_ms <= client.show(second.names.agent).since_ms
 
     for _ in range(2):
-        IdleSessions(client.dispatch).end_one()
+        IdleSessions(client.records).end_one()
 
     assert (state(client, first), state(client, second)) == ("dead", "idle")
     ended = [line for line in client.history(first.names.agent) if isinstance(line, Event)][-1]
     assert ended.because.endswith("another task waited for its slot")
-    assert was_ended(client.dispatch, first.names.agent)
-    assert not was_ended(client.dispatch, second.names.agent)
+    assert was_ended(client.records, first.names.agent)
+    assert not was_ended(client.records, second.names.agent)
 
     # The process of the first has ended, and another agent has its slot.
     soon_free.close()
     at_work(client, "d/third", slots)
-    IdleSessions(client.dispatch).end_one()
+    IdleSessions(client.records).end_one()
 
     assert state(client, second) == "dead"
 
@@ -126,7 +125,7 @@ def test_a_session_that_was_given_a_task_meanwhile_does_not_give_way(
     client: Client, slots: ExitStack
 ) -> None:
     session = idle(client, "b/first", slots)
-    sessions = IdleSessions(client.dispatch)
+    sessions = IdleSessions(client.records)
     assert not sessions.leave(client.show(submitted(client, "c/other")))
     session.agent_fires("task_assigned", {"task": "b/next"})
 
@@ -149,8 +148,7 @@ def test_a_session_that_was_ended_is_given_no_further_task(
     supervisor.task, supervisor.claiming = None, Future()
     supervisor.claiming.set_result(task)
     if recycled:
-        call = component_call("assignment", "recycled", claim.names.agent)
-        client.dispatch.lifecycle.fire(claim.names.agent, "recycled", {}, call)
+        client.records.named("assignment").fire(claim.names.agent, "recycled")
     process = Mock()
 
     supervisor._take_next_task(process, 0.0)

@@ -80,7 +80,7 @@ def test_a_process_of_a_dead_agent_is_killed(
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
-    kill_leftovers_of(client.dispatch, agent.names.agent)
+    kill_leftovers_of(client.records, agent.names.agent)
 
     assert process_of_agent.wait() == -signal.SIGKILL
 
@@ -88,7 +88,7 @@ def test_a_process_of_a_dead_agent_is_killed(
 def test_a_process_of_a_living_agent_is_not_killed(
     client: Client, agent: Claimed, process_of_agent: subprocess.Popen[bytes]
 ) -> None:
-    kill_leftovers_of(client.dispatch, agent.names.agent)
+    kill_leftovers_of(client.records, agent.names.agent)
 
     assert process_of_agent.poll() is None
 
@@ -99,7 +99,7 @@ def test_an_agent_of_another_deployment_with_the_same_key_is_left_alone(
     agent.agent_fires("ended", {"exit_code": 1})
 
     with sleeping(label_of(agent.agent.key, tmp_path / "other")) as other:
-        kill_leftovers_of(client.dispatch, agent.names.agent)
+        kill_leftovers_of(client.records, agent.names.agent)
 
         assert other.poll() is None
         other.kill()
@@ -111,8 +111,8 @@ def test_an_agent_that_was_never_started_on_this_computer_has_no_leftovers(
     agent.agent_fires("ended", {"exit_code": 1})
     (agent.names.work_folder(client.settings) / "launch.json").write_text("{")
 
-    kill_leftovers_of(client.dispatch, agent.names.agent)
-    kill_leftovers_of(client.dispatch, "b/agent~nobody~1")
+    kill_leftovers_of(client.records, agent.names.agent)
+    kill_leftovers_of(client.records, "b/agent~nobody~1")
 
     assert process_of_agent.poll() is None
 
@@ -129,6 +129,6 @@ def test_a_process_that_cannot_be_killed_raises_an_error(
     monkeypatch.setattr(leftovers, "END_S_MAX", 0.1)
 
     with pytest.raises(LeftoversError, match="cannot be ended"):
-        kill_leftovers_of(client.dispatch, agent.names.agent)
+        kill_leftovers_of(client.records, agent.names.agent)
 
     assert process_of_agent.poll() is None

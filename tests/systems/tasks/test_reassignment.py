@@ -51,12 +51,12 @@ def submitted(client: Client, name: str = "one", **more: Any) -> str:
 
 def starved(tasks: Tasks, task_id: str) -> str:
     task = tasks.client.show(task_id)
-    return Waits(tasks.dispatch, [task]).why_starved(task)
+    return Waits(tasks.records, [task]).why_starved(task)
 
 
 def why(tasks: Tasks, task_id: str) -> str:
     task = tasks.client.show(task_id)
-    return Waits(tasks.dispatch, [task]).why(task)
+    return Waits(tasks.records, [task]).why(task)
 
 
 def test_a_task_that_is_kept_for_an_agent_is_offered_to_no_other(
@@ -111,13 +111,13 @@ def test_a_session_does_not_get_back_the_task_that_was_taken_from_it(
     client: Client, tasks: Tasks
 ) -> None:
     submitted(client, **COMMAND)
-    lease = claim(client.dispatch, client.show("b/one"), agent="b/agent~1")
+    lease = claim(client.records, client.show("b/one"), agent="b/agent~1")
     assert isinstance(lease, Lease)
     tasks.requeue("b/one", not_same=True)
     client.dispatch.leases.settle(lease, client.dispatch.render)
 
-    assert claim(client.dispatch, client.show("b/one"), agent="b/agent~1") is None
-    assert claim(client.dispatch, client.show("b/one"), agent="b/agent~2") is not None
+    assert claim(client.records, client.show("b/one"), agent="b/agent~1") is None
+    assert claim(client.records, client.show("b/one"), agent="b/agent~2") is not None
 
 
 def test_a_claim_that_is_refused_leaves_no_identity(client: Client, tasks: Tasks) -> None:
@@ -125,7 +125,7 @@ def test_a_claim_that_is_refused_leaves_no_identity(client: Client, tasks: Tasks
     submitted(client, "local", depends_on=["one"], **COMMAND)
     tasks.requeue("b/one", to="bob")
 
-    assert claim(client.dispatch, client.show("b/local"), agent="b/agent~1") is None
+    assert claim(client.records, client.show("b/local"), agent="b/agent~1") is None
     with pytest.raises(GuardRefusedError, match="kept for the agent bob"):
         tasks.claim("b/one", owner="ann")
     assert Agents(client).identities("b") == []
@@ -137,13 +137,13 @@ def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
     submitted(client, **COMMAND)
     with pytest.raises(CallError, match="known in its backlog as fixer, only: none; give --agent"):
         tasks.requeue("b/one", to="fixer")
-    old = ensure_identity(client.dispatch, "b", name="fixer", role="any", command="fix")
+    old = ensure_identity(client.records, "b", name="fixer", role="any", command="fix")
 
     data = tasks.requeue("b/one", to="fixer").data
     assert (data["agent"], data["agent_name"], data.get("kept_for")) == ("fix", "fixer", None)
     data = tasks.requeue("b/one", agent="mend").data
     assert (data["agent"], data["agent_name"]) == ("mend", "fixer")
-    ensure_identity(client.dispatch, "b", name="fixer", role="any", command="fix better")
+    ensure_identity(client.records, "b", name="fixer", role="any", command="fix better")
     with pytest.raises(CallError, match="several commands are known as fixer"):
         tasks.requeue("b/one", to="fixer")
 

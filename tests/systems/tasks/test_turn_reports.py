@@ -36,7 +36,7 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
 
 def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Client) -> None:
     claim = claimed(client, "b/one").alive()
-    reports = TurnReports(client.dispatch, claim.names.turn, client.show(claim.names.agent))
+    reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
     stream = STREAMS["claude"](ReportKinds.AGENT)
 
     for line in SAMPLE:
@@ -65,7 +65,7 @@ def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Cli
 @pytest.mark.parametrize(("used", "state"), [(90, "running"), (91, "compacting")])
 def test_a_context_that_is_nearly_full_is_compacted(client: Client, used: int, state: str) -> None:
     claim = claimed(client, "b/one").alive()
-    reports = TurnReports(client.dispatch, claim.names.turn, client.show(claim.names.agent))
+    reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
     reports.apply([UsageAdded(context_used=used, context_size=100)])
 
@@ -77,7 +77,7 @@ def test_usage_that_the_store_did_not_take_is_counted_once_when_it_is_back(
 ) -> None:
     claim = claimed(client, "b/one").alive()
     dispatch, agent = client.dispatch, client.show(claim.names.agent)
-    reports = TurnReports(dispatch, claim.names.turn, agent)
+    reports = TurnReports(client.records, claim.names.turn, agent)
     note = dispatch.lifecycle.note
 
     def answer_lost(*args: Any, **options: Any) -> None:
@@ -102,7 +102,7 @@ def test_an_agent_that_never_ends_its_tool_calls_takes_no_more_memory(
 ) -> None:
     monkeypatch.setattr(turn_reports, "OPEN_TOOLS_MAX", 2)
     claim = claimed(client, "b/one").alive()
-    reports = TurnReports(client.dispatch, claim.names.turn, client.show(claim.names.agent))
+    reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
     reports.apply([ToolStarted("edit", f"call-{n}") for n in range(3)])
 

@@ -56,12 +56,12 @@ def test_the_tasks_of_a_queue_wait_for_a_slot_once_the_first_that_can_be_claimed
 
     def why(*names: str) -> list[str]:
         records = [client.show(name) for name in names]
-        found = Waits(client.dispatch, records)
+        found = Waits(client.records, records)
         return [found.why(record) for record in records]
 
     assert why(first, behind, other) == ["", "", ""]
 
-    assert assign(client.dispatch, "b") == 0
+    assert assign(client.records, "b") == 0
 
     waiting = "it waits for a free slot: all 0 agents of "
     assert [text.startswith(waiting) for text in why(first, behind, other)] == [True, True, False]
@@ -75,10 +75,10 @@ def test_a_task_that_was_claimed_meanwhile_does_not_wait_for_a_slot_when_it_is_o
     client: Client, tmp_path: Path
 ) -> None:
     task = submitted(client, "b/one", repo=str(tmp_path))
-    assign(client.dispatch, "b")
-    assert claim(client.dispatch, client.show(task), agent="b/agent~x")
+    assign(client.records, "b")
+    assert claim(client.records, client.show(task), agent="b/agent~x")
     client.fire(task, "released")
 
     record = client.show(task)
 
-    assert (record.state, Waits(client.dispatch, [record]).why(record)) == ("open", "")
+    assert (record.state, Waits(client.records, [record]).why(record)) == ("open", "")

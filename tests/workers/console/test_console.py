@@ -489,7 +489,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
 ) -> None:
     for name in ("one", "two"):
         submitted(interlock, name, depends_on=["nobody"])
-    every = count_starved(interlock.dispatch)
+    every = count_starved(interlock.records)
     monkeypatch.setattr(starved, "LOOKED_AT_MAX", 1)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 

@@ -97,7 +97,7 @@ def test_show_prints_record_card_children_and_runs(
 def test_show_prints_the_deadline_of_a_task_with_its_reasons(interlock: Client, run: Run) -> None:
     payload = {"title": "repair it", "repo": "/nowhere", "agent": "make", "scope": "large"}
     interlock.submit(payload, id="b/one", machine="task")
-    assert claim(interlock.dispatch, interlock.show("b/one"), agent="b/agent~one~1") is not None
+    assert claim(interlock.records, interlock.show("b/one"), agent="b/agent~one~1") is not None
 
     output = run("show", "b/one").stdout
 

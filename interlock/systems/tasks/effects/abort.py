@@ -7,21 +7,19 @@ from contextlib import suppress
 from interlock import CallError, EffectWork, Event
 from interlock.system.tables import AbortReason, TransitionReason, why_of
 from interlock.systems.tasks.agent_tree import reached
-from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.machines.abort import AbortScope
 
-COMPONENT = "abort"
 # Triggers that leave the agent's own session at work.
 SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
 
 
 def abort(work: EffectWork) -> None:
     """End every agent that the abort reaches. A repetition finds them ended."""
-    record = work.dispatch.views.record(work.record.id)
+    record = work.records.views.record(work.record.id)
     scope = _scope(work)
     if scope is None:
         return
-    for agent, reason in reached(work.dispatch, record, scope).items():
+    for agent, reason in reached(work.records, record, scope).items():
         work.raise_if_stopped()
         _end_agent(work, agent, reason)
 
@@ -32,7 +30,7 @@ def _scope(work: EffectWork) -> AbortScope | None:
     An earlier abort of the same agent created an effect of its own.
     """
     version = int(work.lease.suffix.partition(".")[0])
-    for event in work.dispatch.views.history(work.record.id):
+    for event in work.records.views.history(work.record.id):
         if isinstance(event, Event) and event.version == version:
             if event.trigger in SCOPES:
                 return SCOPES[event.trigger]
@@ -45,4 +43,4 @@ def _end_agent(work: EffectWork, agent: str, reason: AbortReason) -> None:
     end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
     # The trigger is refused by an agent that has ended already.
     with suppress(CallError):
-        work.dispatch.lifecycle.fire(agent, "ended", end, component_call(COMPONENT, "ended", agent))
+        work.records.fire(agent, "ended", end)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from interlock import EffectWork
-from interlock.system.tables import root_of
 from interlock.systems.tasks.assignment import assign
 
 
@@ -14,4 +13,4 @@ def assignment(work: EffectWork) -> None:
     it starts nothing for the task: the sweep `assignments` and the task's recheck try again, until
     a worker of the right computer gets their message.
     """
-    assign(work.dispatch, root_of(work.record.id))
+    assign(work.records, work.record.root)

@@ -7,16 +7,14 @@ from contextlib import suppress
 
 from interlock import CallError, EffectWork, Terminal
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import Call, Warrant
-from interlock.system.tables import Cause, Kind, Record, parent_of, root_of
+from interlock.system.tables import Kind, Record
+from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.assignment import assign
-from interlock.systems.tasks.calls import component_call, fire_if_taken
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
 from interlock.systems.tasks.waits import Waits
 
-COMPONENT = "follow_up"
 EARLIER_MAX = 3  # claims before the last one whose turns are ended, if they still run
 NAMED_MAX = 10  # subtasks that have not ended well, on the card
 # The states of subtasks that a blocked task's card tells. Subtasks in other states have not ended:
@@ -29,7 +27,7 @@ VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
 def follow_up(work: EffectWork) -> None:
     """Update all that depends on the task's current state. A repetition finds nothing to do."""
-    record = work.dispatch.views.record(work.record.id)
+    record = work.records.views.record(work.record.id)
     _end_turns(work, record)
     _rate_identity(work, record)
     _cancel_children(work, record)
@@ -38,13 +36,13 @@ def follow_up(work: EffectWork) -> None:
         _check_subtasks(work, record)
     if record.state in ("closed", "cancelled", "failed"):
         _check_subtasks_of_parent(work, record)
-        views = work.dispatch.views
-        for other_id in views.ids(work.machine, root=root_of(record.id), states=["blocked"]):
+        views = work.records.views
+        for other_id in views.ids(work.machine, root=record.root, states=["blocked"]):
             work.raise_if_stopped()
             with suppress(CallError):
                 _unblock(work, views.record(other_id))
     if record.state not in CLAIM_STATES:
-        assign(work.dispatch, root_of(record.id))
+        assign(work.records, record.root)
 
 
 def _end_turns(work: EffectWork, record: Record) -> None:
@@ -65,9 +63,7 @@ def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
         reason = failure.get("reason") or f"its task is {record.state}"
         trigger, payload = "task_failed", {"reason": reason[:2_000], **codes}
     try:
-        work.dispatch.lifecycle.fire(
-            turn, trigger, payload, component_call(COMPONENT, trigger, turn)
-        )
+        work.records.fire(turn, trigger, payload)
     except CallError:
         # A lost supervisor left the turn in a state that cannot complete: the turn fails.
         _fail_turn(work, record, turn)
@@ -75,21 +71,20 @@ def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
 
 def _fail_turn(work: EffectWork, record: Record, turn: str) -> None:
     payload = {"reason": f"its task is {record.state} without it"}
-    fire_if_taken(work.dispatch, COMPONENT, turn, "task_failed", payload)
+    _fire_if_taken(work, turn, "task_failed", payload)
 
 
 def _rate_identity(work: EffectWork, record: Record) -> None:
     """Count the outcome of a claim for the identity that held it, once for each claim."""
     claim = record.data.get("claim") or {}
     trigger = _identity_trigger(record)
-    if not trigger or not str(claim.get("identity", "")).startswith(f"{root_of(record.id)}/"):
+    if not trigger or not str(claim.get("identity", "")).startswith(f"{record.root}/"):
         return
     reason = str((record.data.get("failure") or {}).get("reason", ""))
     op_id = f"trust:{record.id}:{claim['number']}"
-    call = Call(Cause(COMPONENT), op_id, Warrant.component(COMPONENT))
     with suppress(CallError):
         payload = {"task": record.id, "reason": reason}
-        work.dispatch.lifecycle.fire(str(claim["identity"]), trigger, payload, call)
+        work.records.fire(str(claim["identity"]), trigger, payload, op_id=op_id)
 
 
 def _identity_trigger(record: Record) -> str:
@@ -106,16 +101,16 @@ def _identity_trigger(record: Record) -> str:
 def _cancel_children(work: EffectWork, record: Record) -> None:
     """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
     listed = record.data.get("cancel_children", ())
-    own = [child for child in listed if parent_of(child) == record.id]
-    found = work.dispatch.views.records(own, readable_by=work.dispatch.machines)
+    own = [child for child in listed if child.rpartition("/")[0] == record.id]
+    found = work.records.views.records(own, readable_by=work.records.machines)
     for child in found.values():
         if isinstance(work.machine.stage(child.state), Terminal):
             continue
         work.raise_if_stopped()
         why = f"{record.id} no longer wants it"
-        call = Call(Cause(COMPONENT), f"cancel:{child.id}:{record.entered}")
+        producer, op_id = work.records.as_producer, f"cancel:{child.id}:{record.entered}"
         with suppress(CallError):
-            work.dispatch.lifecycle.fire(child.id, "cancelled", {"reason": why}, call)
+            producer.fire(child.id, "cancelled", {"reason": why}, op_id=op_id)
 
 
 def _unblock(work: EffectWork, record: Record) -> None:
@@ -125,18 +120,16 @@ def _unblock(work: EffectWork, record: Record) -> None:
         return
     blocker: Record | None = None
     with suppress(UnknownRecordError):
-        blocker = work.dispatch.views.record(f"{root_of(record.id)}/{blocked_on['on']}")
+        blocker = work.records.views.record(f"{record.root}/{blocked_on['on']}")
     if blocker is not None and blocker.state == "closed":
-        fire_if_taken(work.dispatch, COMPONENT, record.id, "unblocked", {})
-    elif why := Waits(work.dispatch, [record]).why_never_done(record, str(blocked_on["on"])):
-        fire_if_taken(
-            work.dispatch, COMPONENT, record.id, "starved", {"reason": f"it waits for {why}"}
-        )
+        _fire_if_taken(work, record.id, "unblocked", {})
+    elif why := Waits(work.records, [record]).why_never_done(record, str(blocked_on["on"])):
+        _fire_if_taken(work, record.id, "starved", {"reason": f"it waits for {why}"})
 
 
 def _check_subtasks_of_parent(work: EffectWork, subtask: Record) -> None:
     """Check the subtasks of a blocked parent if one did not end well, or the last has ended."""
-    views, parent = work.dispatch.views, subtask.parent
+    views, parent = work.records.views, subtask.parent
     if not (parent and subtask.counted):
         return
     if subtask.state != "closed" or not views.counted(parent, subtask.counted):
@@ -150,7 +143,7 @@ def _check_subtasks(work: EffectWork, task: Record) -> None:
     """
     if not (task.state == "blocked" and waits_for_subtasks(task.data)):
         return
-    views = work.dispatch.views
+    views = work.records.views
     # A task may have been split before: the ids of subtasks are <task>/<split>.<number>.
     numbered = sorted((_numbers(child), child) for child in views.children(task.id))
     ids = [child for (split, _), child in numbered if split == numbered[-1][0][0]]
@@ -160,7 +153,7 @@ def _check_subtasks(work: EffectWork, task: Record) -> None:
     unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != "closed"]
     tally = Counter(one.state for one in subtasks)
     payload = {"tally": tally, "unfinished": unfinished[:NAMED_MAX]}
-    fire_if_taken(work.dispatch, COMPONENT, task.id, "subtasks_checked", payload)
+    _fire_if_taken(work, task.id, "subtasks_checked", payload)
 
 
 def _in_words(subtask: Record) -> str:
@@ -174,3 +167,9 @@ def _numbers(subtask: str) -> tuple[int, int]:
     """Return the number of the split that created a subtask, and its own."""
     split, _, number = subtask.rpartition("/")[2].partition(".")
     return int(split), int(number)
+
+
+def _fire_if_taken(work: EffectWork, record_id: str, trigger: str, payload: Data) -> None:
+    """Fire a trigger; a record that does not take it any more is left as it is."""
+    with suppress(CallError):
+        work.records.fire(record_id, trigger, payload)

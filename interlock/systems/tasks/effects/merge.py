@@ -66,13 +66,13 @@ async def merge(work: EffectWork) -> Outcome:
         return Outcome("merged", {})
     # An earlier attempt may have merged, and then failed to push.
     commit = record.data.get("merged")
-    parent = await asyncio.to_thread(cancelled_parent, work.dispatch, record)
+    parent = await asyncio.to_thread(cancelled_parent, work.records, record)
     if parent and not commit:
         reason = f"{parent}, which it is a part of, was cancelled"
         payload = {"reason": reason, "why": TransitionReason.ABORTED, "final": True}
         return Outcome("verification_rejected", payload)
     try:
-        repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
+        repository = await asyncio.to_thread(repository_of, record, work.records.settings)
         done = Outcome("merged", {"commit": commit}) if commit else await _merge(work, repository)
         if done.trigger != "merged":
             return done
@@ -169,7 +169,7 @@ async def _check_merge(work: EffectWork, repository: Repository, commit: str) ->
 
     No model is asked again: it judged the changes of the task, and these are the same.
     """
-    record, settings = work.record, work.dispatch.settings
+    record, settings = work.record, work.records.settings
     await asyncio.to_thread(work.note, "activity", {"doing": "verifying the merge"})
     async with review_checkout(repository, claim_names(record), commit, settings) as folder:
         verdict = await check_task_without_models(record, folder, settings)

@@ -47,20 +47,20 @@ async def recovery(work: EffectWork) -> Outcome:
 
 async def _recover(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
-    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
+    repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     tree, _ = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("requeued", {**AGENT_LOST, "detail": "its worktree is gone"})
     if agent := record.data["claim"].get("agent"):
         # No process of the agent may write during the commit, the verification or the next claim.
-        await asyncio.to_thread(kill_leftovers_of, work.dispatch, str(agent))
+        await asyncio.to_thread(kill_leftovers_of, work.records, str(agent))
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
     try:
         await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
     except RefusedError as refusal:
         save = partial(save_uncommitted, repository, tree, refusal, message=message)
         return Outcome("requeued", {**AGENT_LOST, "detail": await asyncio.to_thread(save)})
-    names, settings = claim_names(record), work.dispatch.settings
+    names, settings = claim_names(record), work.records.settings
     commit = str(await asyncio.to_thread(head, repository, names.branch))
     began = {"base": tree.base, "target": str(record.data["target"])}
     base = await asyncio.to_thread(base_of_work, repository, **began, commit=commit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from interlock import EffectWork, Outcome
+from interlock import CallError, EffectWork, Outcome
 from interlock.git.branch import delete_branch, put_away, saved_ref
 from interlock.git.errors import GitError, RefusedError
 from interlock.git.refs import HEADS, read_refs
@@ -17,11 +17,9 @@ from interlock.system.errors import UnknownRecordError
 from interlock.system.records import NotYetError
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
-from interlock.systems.tasks.calls import fire_if_taken
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.leftovers import kill_leftovers_of
 
-COMPONENT = "turn_cleanup"
 WHY_LENGTH_MAX = 2_000
 
 
@@ -31,7 +29,7 @@ def turn_cleanup(work: EffectWork) -> Outcome | None:
     A worktree whose work cannot be on a branch stays, and the turn says where it is. A turn that
     was abandoned is ended here, and cleaned up after that.
     """
-    record = work.dispatch.views.record(work.record.id)
+    record = work.records.views.record(work.record.id)
     if record.state == "idle":
         _end_unstarted_turn(work, record)
         return None
@@ -43,7 +41,7 @@ def turn_cleanup(work: EffectWork) -> Outcome | None:
     _check_agent_has_ended(work, data)
     _check_verification_has_ended(work, data)
     if data.get("agent"):
-        kill_leftovers_of(work.dispatch, str(data["agent"]))
+        kill_leftovers_of(work.records, str(data["agent"]))
     left: Data = {}
     if data.get("repo") and data.get("worktree"):
         left = _clean_repository(work, data, accepted=record.state == "completing")
@@ -58,7 +56,7 @@ def _check_agent_has_ended(work: EffectWork, data: Data) -> None:
     if not data.get("agent"):
         return
     with suppress(UnknownRecordError):
-        agent = work.dispatch.views.record(str(data["agent"]))
+        agent = work.records.views.record(str(data["agent"]))
         if agent.data["session"] and agent.data["task"] != data["task"]:
             return  # The session works on another task, in another worktree.
         ended = agent.state == "idle" or (agent.state == "dead" and not agent.entries)
@@ -75,7 +73,7 @@ def _check_verification_has_ended(work: EffectWork, data: Data) -> None:
 def _is_current_claim(work: EffectWork, data: Data) -> bool:
     """Whether the turn belongs to the current claim of its task."""
     try:
-        task = work.dispatch.views.record(str(data["task"]))
+        task = work.records.views.record(str(data["task"]))
     except UnknownRecordError:
         return False
     claim = task.data.get("claim") or {}
@@ -84,19 +82,21 @@ def _is_current_claim(work: EffectWork, data: Data) -> bool:
 
 def _end_unstarted_turn(work: EffectWork, record: Record) -> None:
     """Advance a turn that never started, so that it can be cleaned up."""
-    fire_if_taken(work.dispatch, COMPONENT, record.id, "task_claimed", {})
+    with suppress(CallError):
+        work.records.fire(record.id, "task_claimed")
     _fail(work, record, "it was never started")
 
 
 def _fail(work: EffectWork, record: Record, reason: str) -> None:
-    fire_if_taken(work.dispatch, COMPONENT, record.id, "task_failed", {"reason": reason})
+    with suppress(CallError):
+        work.records.fire(record.id, "task_failed", {"reason": reason})
 
 
 def _clean_repository(work: EffectWork, data: Data, *, accepted: bool) -> Data:
     """Remove the worktree and the branches of a turn; return where work of it is left."""
     folder = Path(str(data["worktree"])).resolve()
     try:
-        repository = open_repository(work.dispatch.settings, Path(str(data["repo"])))
+        repository = open_repository(work.records.settings, Path(str(data["repo"])))
     except RefusedError as refusal:
         return _stays(work, folder, refusal) if folder.is_dir() else {}
     trees = worktrees(repository)
@@ -179,5 +179,5 @@ def _delete_branches(
 
 def _is_closed(work: EffectWork, task: str) -> bool:
     with suppress(UnknownRecordError):
-        return work.dispatch.views.record(task).state == "closed"
+        return work.records.views.record(task).state == "closed"
     return False

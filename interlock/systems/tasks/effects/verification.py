@@ -69,7 +69,7 @@ async def _wait_for_agent(work: EffectWork) -> None:
 
 def _is_at_work(work: EffectWork, agent: str) -> bool:
     try:
-        found = work.dispatch.views.record(agent)
+        found = work.records.views.record(agent)
     except UnknownRecordError:
         return False
     on_this_task = found.data["task"] == work.record.id
@@ -81,17 +81,17 @@ async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
     if not record.data["signals"]:
         return Outcome("verified", {})
-    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
+    repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
     names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
-    async with review_checkout(repository, names, commit, work.dispatch.settings) as folder:
-        changes = partial(parts_text, repository, record, work.dispatch.views)
+    async with review_checkout(repository, names, commit, work.records.settings) as folder:
+        changes = partial(parts_text, repository, record, work.records.views)
         return _outcome(await check_task(inquiries, folder, changes), commit)
 
 
 async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
-    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
+    repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     tree, commit = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
@@ -119,7 +119,7 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
             },
         )
     changes = partial(changes_text, repository, base=base, commit=commit)
-    names, settings = claim_names(record), work.dispatch.settings
+    names, settings = claim_names(record), work.records.settings
     async with review_checkout(repository, names, commit, settings) as folder:
         outcome = _outcome(await check_task(inquiries, folder, changes), commit)
     if outcome.trigger != "verified":
@@ -154,10 +154,10 @@ def _replay(work: EffectWork, repository: Repository) -> WorkReplayed | Outcome 
 def _why_asked(work: EffectWork, files: int) -> str:
     """Say why a person must agree to work on so many files, by the trust in its agent, or ''."""
     identity = work.record.data["claim"]["identity"]
-    limits = work.dispatch.settings.of(TaskSettings).files_by_trust
+    limits = work.records.settings.of(TaskSettings).files_by_trust
     if not limits:
         return ""
-    found = work.dispatch.views.records([identity]).get(identity)
+    found = work.records.views.records([identity]).get(identity)
     level = found.state if found and found.state in set(Trust) else Trust.UNTRUSTED
     return too_many_files(Trust(level), files, limits)
 

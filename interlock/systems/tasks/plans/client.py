@@ -128,9 +128,9 @@ class Plans:
         by_name = {task.name: task for task in plan.tasks}
         order = list(by_name)
         submitted = []
-        cause, dispatch = self.client.cause(), self.client.dispatch
-        create = partial(dispatch.lifecycle.create, begins=True)
-        dispatch.quota.admit([f"{plan.backlog}/{name}" for name in new])
+        records = self.client.records
+        create = partial(records.create, begins=True)
+        records.admit([f"{plan.backlog}/{name}" for name in new])
         for name in in_order({task.name: task.after for task in plan.tasks}, order.index):
             task_id = f"{plan.backlog}/{name}"
             if name not in new:
@@ -138,7 +138,7 @@ class Plans:
                 continue
             task = by_name[name]
             try:
-                fired = create("task", task_id, new[name], cause, priority=task.priority)
+                fired = create("task", task_id, new[name], priority=task.priority)
             except IdTakenError as refusal:
                 problem = f"{refusal}, then submit the plan again: accepted tasks remain"
                 problems = Problems(plan.path)
@@ -160,7 +160,7 @@ class Plans:
         order = in_order(graph, lambda name: (tasks[name].created_ms, name))
         created = sorted(f"{record.id} {record.created_ms}" for record in tasks.values())
         seen = sha256("\n".join(created).encode()).hexdigest()[:SEEN_LENGTH]
-        waits = Waits(self.client.dispatch, [*records.values()])
+        waits = Waits(self.client.records, [*records.values()])
         return PlanStatus(
             backlog, plan, seen, tuple(_row(name, tasks[name], waits) for name in order)
         )
@@ -263,7 +263,7 @@ class Plans:
 
     def _backlog(self, backlog: str) -> dict[str, Record]:
         """Return every task of a backlog by name, subtasks included."""
-        records = sorted(self.tasks.records(backlog), key=lambda record: record.id)
+        records = sorted(self.tasks.each(backlog), key=lambda record: record.id)
         return {record.id.partition("/")[2]: record for record in records}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from interlock.system.records import Dispatch, Records, StateKey, Sweep, act_on_each
+from interlock.system.records import Records, StateKey, Sweep, act_on_each
 from interlock.system.tables import PARTITIONS, root_of
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
@@ -22,12 +22,12 @@ def run(records: Records, partition: int) -> Counter[str]:
     # All open tasks are read, so that a backlog with many of them does not hide the others.
     open_tasks = records.views.list_in_state_since(StateKey("task", "open", partition))
     roots = dict.fromkeys(root_of(task.id) for task in open_tasks)
-    acts = {root: partial(_assign, records.dispatch, root) for root in roots}
+    acts = {root: partial(_assign, records, root) for root in roots}
     return act_on_each(acts)
 
 
-def _assign(dispatch: Dispatch, root: str) -> str:
-    return "started" if assign(dispatch, root) else "busy"
+def _assign(records: Records, root: str) -> str:
+    return "started" if assign(records, root) else "busy"
 
 
 SWEEP = Sweep("assignments", due, run, queue=ASSIGNMENT.name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.systems.tasks.verification.signals import (
     MODEL_SIGNALS,
     InvalidSignalError,
@@ -17,16 +17,16 @@ from interlock.systems.tasks.verification.signals import (
 JUDGE = "judge"
 
 
-def check_signals(dispatch: Dispatch, signals: Sequence[Mapping[str, Any]]) -> None:
+def check_signals(records: Records, signals: Sequence[Mapping[str, Any]]) -> None:
     """Refuse invalid signals, and those for a judge model that no computer has.
 
     Raises InvalidSignalError.
     """
     parse_signals(signals)
-    refuse_unjudgeable(dispatch, signals)
+    refuse_unjudgeable(records, signals)
 
 
-def check_parts(dispatch: Dispatch, parts: object) -> None:
+def check_parts(records: Records, parts: object) -> None:
     """Check the signals of the parts of a split. Raises InvalidPayloadError.
 
     A value that is no list of objects is not checked here, because the split refuses it.
@@ -35,13 +35,13 @@ def check_parts(dispatch: Dispatch, parts: object) -> None:
         if not (isinstance(part, Mapping) and isinstance(part.get("signals"), list)):
             continue
         try:
-            check_signals(dispatch, part["signals"])
+            check_signals(records, part["signals"])
         except InvalidSignalError as refusal:
             raise InvalidPayloadError("split", [f"part {number}, {refusal}"]) from refusal
 
 
 def refuse_unjudgeable(
-    dispatch: Dispatch, signals: Sequence[Mapping[str, Any]], *, host: str | None = None
+    records: Records, signals: Sequence[Mapping[str, Any]], *, host: str | None = None
 ) -> None:
     """Refuse a signal for a judge model if no computer with agents has one, or `host` has none.
 
@@ -51,7 +51,7 @@ def refuse_unjudgeable(
     asked = [index for index, signal in enumerate(signals) if signal["type"] in MODEL_SIGNALS]
     if not asked:
         return
-    computers = dispatch.hosts.facts()
+    computers = records.computers()
     chosen = [facts for name, facts in computers.items() if host in (None, name)]
     if chosen and not any(facts.get(JUDGE) for facts in chosen):
         signal = signals[asked[0]]

@@ -60,7 +60,7 @@ class ModelInquiries:
             raise UnansweredError(
                 f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
             ) from refused
-        timeout_s = self.work.dispatch.settings.of(TaskSettings).judge_s
+        timeout_s = self.work.records.settings.of(TaskSettings).judge_s
         try:
             answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
         finally:

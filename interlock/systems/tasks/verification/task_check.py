@@ -68,7 +68,7 @@ async def check_task(
 
     `changes` is called only if a model is asked.
     """
-    record, settings = inquiries.work.record, inquiries.work.dispatch.settings
+    record, settings = inquiries.work.record, inquiries.work.records.settings
     signals, reviewer, judge = signals_of(record), None, None
     if inquiries.available and any(signal.type in MODEL_SIGNALS for signal in signals):
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -11,9 +10,7 @@ from interlock.kernel.errors import (
     GuardRefusedError,
     InvalidPayloadError,
 )
-from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.systems.tasks.agents import Agents
 from interlock.workers.client import Client
@@ -21,7 +18,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
-from tests.systems.tasks.claims import fire, held
+from tests.systems.tasks.claims import fire
 from tests.systems.threads.threads import client_of
 
 COMPLETED = {"exit_code": 0, "why": "completed"}
@@ -36,12 +33,9 @@ class AgentTree:
 
     def agent(self, name: str, **more: Any) -> Lease:
         """Create an agent that is at work."""
-        agent_id, initial_lease = f"b/{name}", InitialLease(uuid4().hex[:8], "supervisor", 60_000)
         payload = {"name": name, "role": "any", "command": "true", "task": "b/t", **more}
-        self.client.dispatch.lifecycle.create(
-            "agent", agent_id, payload, Cause("assignment"), initial_lease=initial_lease
-        )
-        lease = held(self.client, agent_id, initial_lease)
+        creator = self.client.records.named("assignment")
+        lease = creator.create("agent", f"b/{name}", payload, leased_by="supervisor").granted
         fire(self.client, lease, "confirmed_alive")
         return lease
 

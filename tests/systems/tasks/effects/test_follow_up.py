@@ -318,7 +318,7 @@ def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
     scene.perform("b/whole", "follow_up")
     why = f"it waits for 2 of its 2 subtasks: {one} has not ended, {two} has not ended"
     whole = scene.client.show("b/whole")
-    assert Waits(scene.client.dispatch, [whole]).why(whole) == why
+    assert Waits(scene.client.records, [whole]).why(whole) == why
 
     version = scene.client.show("b/whole").version
     end(scene, one, well=True)
@@ -402,7 +402,7 @@ def test_a_subtask_that_is_cancelled_after_it_failed_is_named_as_such(scene: Sce
 
     why = f"it waits for 1 of its 1 subtasks: {part} was cancelled"
     whole = scene.client.show("b/whole")
-    assert Waits(scene.client.dispatch, [whole]).why(whole) == why
+    assert Waits(scene.client.records, [whole]).why(whole) == why
 
 
 @pytest.mark.parametrize("well", [True, False])
@@ -434,7 +434,7 @@ def test_a_subtask_of_a_cancelled_task_is_not_merged(scene: Scene) -> None:
     scene.client.fire(whole, "split", {"subtasks": [{"title": "part"}]})
     scene.perform(whole, "spawn")
     (part,) = scene.client.dispatch.views.children(whole)
-    lease = claim(scene.client.dispatch, scene.client.show(part), agent="b/agent~x")
+    lease = claim(scene.client.records, scene.client.show(part), agent="b/agent~x")
     assert isinstance(lease, Lease)
     fire(scene.client, lease, "started")
     fire(scene.client, lease, "completed", {"summary": "done"})

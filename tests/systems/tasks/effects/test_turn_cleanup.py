@@ -24,7 +24,6 @@ from interlock.git.worktree import (
 )
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
-from interlock.systems.tasks.calls import component_call
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claims import begin_turn, claim, fail_claim, prepare_claim
 from interlock.systems.tasks.details import details
@@ -101,11 +100,9 @@ def fail_turn(interlock_client: Client, names: ClaimNames, repository: Repositor
     """Make the turn of a claim that has failed before its worktree was made."""
     folder = names.worktree(interlock_client.settings)
     where = {"repo": str(repository.root), "target": "main", "worktree": str(folder)}
-    begin_turn(interlock_client.dispatch, names, **where)
-    call = component_call("assignment", "task_failed", names.turn)
-    interlock_client.dispatch.lifecycle.fire(
-        names.turn, "task_failed", {"reason": "by a test"}, call
-    )
+    begin_turn(interlock_client.records, names, **where)
+    reason = {"reason": "by a test"}
+    interlock_client.records.named("assignment").fire(names.turn, "task_failed", reason)
 
 
 def test_the_branches_of_a_closed_task_go_though_other_processes_touch_its_folders_meanwhile(
@@ -164,12 +161,12 @@ class LostTry:
 def lost_try(server: EmbeddedServer, prefix: str, tmp_path: Path) -> LostTry:
     repository = open_copy(make_repository(tmp_path / "repository"))
     interlock_client = client_of(server.url, prefix, worktrees=tmp_path / "trees")
-    dispatch = interlock_client.dispatch
+    records = interlock_client.records
     submitted(interlock_client, "b/one", repo=str(repository.root), target="main", max_retries=0)
-    lease = claim(dispatch, interlock_client.show("b/one"), agent="b/agent~one~1")
+    lease = claim(records, interlock_client.show("b/one"), agent="b/agent~one~1")
     assert lease is not None
-    prepared = prepare_claim(dispatch, lease, agent="b/agent~one~1")
-    fail_claim(dispatch, lease, RuntimeError("by a test"))
+    prepared = prepare_claim(records, lease, agent="b/agent~one~1")
+    fail_claim(records, lease, RuntimeError("by a test"))
     (tree,) = worktrees(repository)
     return LostTry(interlock_client, repository, tree, prepared.turn)
 

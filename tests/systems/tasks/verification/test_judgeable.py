@@ -26,22 +26,22 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
 
 
 def test_a_signal_for_a_model_is_refused_where_no_computer_has_one(client: Client) -> None:
-    dispatch = client.dispatch
-    refuse_unjudgeable(dispatch, SIGNALS)  # No computer has announced anything.
+    dispatch, records = client.dispatch, client.records
+    refuse_unjudgeable(records, SIGNALS)  # No computer has announced anything.
     dispatch.hosts.announce("north", {"judge": False})
 
-    refuse_unjudgeable(dispatch, SIGNALS[:1])
+    refuse_unjudgeable(records, SIGNALS[:1])
     with pytest.raises(InvalidSignalError, match=r"the computers with agents \(north\), or leave"):
-        refuse_unjudgeable(dispatch, SIGNALS)
+        refuse_unjudgeable(records, SIGNALS)
 
     dispatch.hosts.announce("south", {"judge": True})
-    refuse_unjudgeable(dispatch, SIGNALS)
-    refuse_unjudgeable(dispatch, SIGNALS, host="south")
+    refuse_unjudgeable(records, SIGNALS)
+    refuse_unjudgeable(records, SIGNALS, host="south")
     with pytest.raises(InvalidSignalError, match="to a language model on north, or leave"):
-        refuse_unjudgeable(dispatch, SIGNALS, host="north")
+        refuse_unjudgeable(records, SIGNALS, host="north")
 
     dispatch.hosts.announce("north", {"judge": True})
-    refuse_unjudgeable(dispatch, SIGNALS, host="north")
+    refuse_unjudgeable(records, SIGNALS, host="north")
 
 
 def test_tasks_and_plans_with_such_a_signal_are_refused_before_anything_is_written(

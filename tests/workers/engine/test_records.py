@@ -1,0 +1,87 @@
+"""What one actor does to records: the leases that it is given, and the questions that it asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.kernel.errors import GuardRefusedError, HeldError
+from interlock.kernel.event import Event
+from interlock.workers.client import Client
+from interlock.workers.engine.records import Records
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.tasks.claims import claimed
+from tests.systems.threads.threads import client_of
+
+AGENT = {"name": "a", "role": "any", "command": "true", "task": "b/t"}
+CLAIM = {"owner": "ann", "identity": "unknown", "at_ms": 1}
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def assigned(client: Client) -> Records:
+    return client.records.named("assignment")
+
+
+def test_a_creator_gets_the_same_lease_again_and_another_one_gets_none(client: Client) -> None:
+    records = assigned(client)
+    first = records.create("agent", "b/a", AGENT, leased_by="here").granted
+    again = records.create("agent", "b/a", AGENT, leased_by="here")
+    assert again.replayed
+    assert (again.granted.key, again.granted.token) == (first.key, first.token)
+    with pytest.raises(HeldError, match="another holder"):
+        records.create("agent", "b/a", AGENT, leased_by="elsewhere")
+
+
+def test_a_caller_gets_the_lease_of_the_state_that_its_trigger_leads_to(client: Client) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    lease = assigned(client).fire("b/t", "claimed", CLAIM, leased_by="ann").granted
+    entry = next(one for one in lease.record.entries if one.suffix == lease.suffix)
+    assert (lease.record.state, entry.holder, entry.token) == ("claimed", "ann", lease.token)
+    assert entry.lease_until > lease.record.since_ms
+
+
+def test_a_lease_that_a_repeated_call_does_not_find_is_refused(client: Client) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    records = assigned(client)
+    records.fire("b/t", "claimed", CLAIM, op_id="once", leased_by="ann")
+    with pytest.raises(HeldError, match="another holder"):
+        records.fire("b/t", "claimed", CLAIM, op_id="once", leased_by="ann")
+
+
+def test_a_check_raises_what_firing_would_raise_and_changes_nothing(client: Client) -> None:
+    client.submit({"title": "x", "depends_on": ["other"]}, id="b/late", machine="task")
+    client.submit({"title": "x"}, id="b/now", machine="task")
+    late, now = client.show("b/late"), client.show("b/now")
+    with pytest.raises(GuardRefusedError):
+        client.records.check(late, "claimed", CLAIM)
+    client.records.check(now, "claimed", CLAIM)
+    assert (client.show("b/late"), client.show("b/now")) == (late, now)
+
+
+def test_a_part_of_interlock_has_as_a_producer_the_rights_of_one_and_its_name(
+    client: Client,
+) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    records = client.records.named("follow_up")
+    with pytest.raises(GuardRefusedError, match="only producer or person"):
+        records.fire("b/t", "cancelled", {"reason": "x"})
+    records.as_producer.fire("b/t", "cancelled", {"reason": "x"})
+    actors = {
+        line.target: line.cause.actor for line in client.history("b/t") if isinstance(line, Event)
+    }
+    assert actors["cancelled"] == "follow_up"
+
+
+def test_a_holder_ends_its_effect_without_an_outcome(client: Client) -> None:
+    claim = claimed(client, "b/t")
+    client.fire("b/t", "requeued", {"reason": "x"})
+    task = client.show("b/t")
+    assert [entry.state for entry in task.entries if entry.suffix == claim.task.suffix] == [
+        "draining"
+    ]
+    held = (claim.task.suffix, claim.task.token)
+    assert client.records.settle(task, held) == "settled"
+    assert claim.task.suffix not in {entry.suffix for entry in client.show("b/t").entries}
