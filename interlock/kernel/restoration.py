@@ -7,10 +7,11 @@ has are not replaced.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum, auto
+from typing import Any, Self
 
 from interlock.kernel.errors import (
     CallError,
@@ -24,6 +25,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.moving import as_read
 from interlock.kernel.owing import NOTHING
 from interlock.kernel.record import PRIORITY_DEFAULT, Record, record_id, root_of
+from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.keys import Keys
@@ -52,16 +54,12 @@ class RestoreRefusedError(CallError):
         self.record = record
 
 
-class Restored(StrEnum):
-    """Whether a record was written, or was in the store already."""
-
-    WRITTEN = auto()
-    THERE = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """A record to restore: its whole log, and the digest of what it was created from."""
+    """A record with its whole log, from which it can be restored.
+
+    `creation_digest` is that of what it was created from.
+    """
 
     id: str
     machine: str
@@ -70,26 +68,44 @@ class LoggedRecord:
     priority: int = PRIORITY_DEFAULT
     schema: int = 1
 
+    @classmethod
+    def read(
+        cls,
+        id: str,  # noqa: A002 - a record's id is called id everywhere
+        machine: str,
+        creation_digest: str,
+        log: Iterable[Mapping[str, Any]],
+        priority: int,
+        schema: int,
+    ) -> Self:
+        """Return a record with its log as `log` gave it. Raises what the fault of it raises."""
+        lines = tuple(_line(record_id(id), line) for line in log)
+        return cls(id, machine, creation_digest, lines, priority, schema)
 
-def recomputed(machine: Machine, logged: LoggedRecord) -> Record:
-    """Return the record that a log leads to, with its times. Raises RestoreRefusedError."""
-    if logged.schema > machine.schema:
-        raise NewerSchemaError(logged.id, logged.schema, machine.schema)
-    try:
-        _in_order(logged)
-        record = fold(machine, logged.lines)
-    except StoreError as refusal:
-        raise RestoreRefusedError(logged.id, f"its log does not fold: {refusal}") from None
-    except (KernelError, LookupError, TypeError, ValueError) as refusal:
-        raise RestoreRefusedError(logged.id, f"its log cannot be followed: {refusal!r}") from None
-    at_ms = {line.version: line.at_ms for line in logged.lines if isinstance(line, Event)}
-    return replace(
-        record,
-        priority=logged.priority,
-        schema=logged.schema,
-        since_ms=at_ms[record.entered],
-        created_ms=at_ms[min(at_ms)],
-    )
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines as JSON: position, time, and the `event` or the `note` with its `detail`."""
+        return [_line_as_json(line) for line in self.lines]
+
+    def recomputed(self, machine: Machine) -> Record:
+        """Return the record that the log leads to, with its times. Raises RestoreRefusedError."""
+        if self.schema > machine.schema:
+            raise NewerSchemaError(self.id, self.schema, machine.schema)
+        try:
+            _in_order(self)
+            record = fold(machine, self.lines)
+        except StoreError as refusal:
+            raise RestoreRefusedError(self.id, f"its log does not fold: {refusal}") from None
+        except (KernelError, LookupError, TypeError, ValueError) as refusal:
+            raise RestoreRefusedError(self.id, f"its log cannot be followed: {refusal!r}") from None
+        at_ms = {line.version: line.at_ms for line in self.lines if isinstance(line, Event)}
+        return replace(
+            record,
+            priority=self.priority,
+            schema=self.schema,
+            since_ms=at_ms[record.entered],
+            created_ms=at_ms[min(at_ms)],
+        )
 
 
 class Restoration:
@@ -101,17 +117,18 @@ class Restoration:
         self.machines, self.name = machines, name
         self._restores, self._repairs = Restores(client, keys), Repairs(client, keys)
 
-    def restore(self, logged: LoggedRecord) -> Restored:
+    def restore(self, logged: LoggedRecord) -> bool:
         """Restore one record: the root of a family first, then the records below it.
 
-        While the root holds the family's name, no other call can create records in it. A record
-        that is in the store, and is the same, is left as it is. Raises RestoreRefusedError.
+        While the root holds the family's name, no other call can create records in it. Returns
+        False where the store has the record already, and it is the same. Raises
+        RestoreRefusedError.
         """
         machine = self.machines.get(logged.machine)
         if machine is None:
             raise UnknownMachineError(logged.machine, sorted(self.machines))
         _admit(machine, logged)
-        record = recomputed(machine, logged)
+        record = logged.recomputed(machine)
         now = as_read(machine, record)
         stage = machine.stage(now.state)
         if isinstance(stage, Active) or stage.shares(now.data) != NOTHING:
@@ -129,7 +146,7 @@ class Restoration:
         )
         if status in WHY_NOT:
             raise RestoreRefusedError(logged.id, WHY_NOT[status])
-        return Restored.WRITTEN if status == "restored" else Restored.THERE
+        return status == "restored"
 
     def restore_family_log(self, root: str, commits: Sequence[Commit]) -> None:
         """Write the commits of a family into its family log, in their old order."""
@@ -142,10 +159,14 @@ class Restoration:
 
     def finish(self, root: str) -> None:
         """Free the family's name, once all its records are restored. A repeat changes nothing."""
-        self._repairs.free(root, self.name, self._lock(root).holder)
+        self._repairs.free(root, self.name, self.holder(root))
+
+    def holder(self, root: str) -> str:
+        """Return what the store has as the holder of a family's name while it is restored."""
+        return f"{root}/{HOLDER}"
 
     def _lock(self, member_id: str) -> Lock:
-        return Lock(self.name, f"{root_of(member_id)}/{HOLDER}")
+        return Lock(self.name, self.holder(root_of(member_id)))
 
 
 def _admit(machine: Machine, logged: LoggedRecord) -> None:
@@ -154,6 +175,27 @@ def _admit(machine: Machine, logged: LoggedRecord) -> None:
     machine.placement.check_id(machine.name, logged.id)
     if not DIGEST.fullmatch(logged.creation_digest):
         raise RestoreRefusedError(logged.id, f"{logged.creation_digest!r} is no digest")
+
+
+def _line_as_json(line: Event | Note) -> dict[str, Any]:
+    if isinstance(line, Event):
+        event = json.loads(codec.event_bytes(line))
+        return {"position": f"{line.version}-0", "at_ms": line.at_ms, "event": event}
+    note = {"position": line.position, "at_ms": line.at_ms, "note": line.kind}
+    return {**note, "detail": dict(line.detail)}
+
+
+def _line(record_id: str, line: Mapping[str, Any]) -> Event | Note:
+    pairs = {b"at": str(line["at_ms"]).encode()}
+    if line["event"] is not None:
+        pairs[b"event"] = _as_bytes(line["event"])
+    else:
+        pairs |= {b"note": str(line["note"]).encode(), b"detail": _as_bytes(line["detail"] or {})}
+    return codec.line_of(record_id, line["position"].encode(), pairs)
+
+
+def _as_bytes(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _in_order(logged: LoggedRecord) -> None:

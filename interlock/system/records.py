@@ -6,20 +6,15 @@ of a system.
 
 from __future__ import annotations
 
-from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, Restored, recomputed
-from interlock.kernel.store import codec
+from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.codec import UNREADABLE, digest, encode, unreadable_record
 from interlock.kernel.store.commands import (
-    Call,
-    Commit,
     NoteDraft,
-    Warrant,
 )
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
-from interlock.kernel.store.repairs import NOTHING_YET, Repairs
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
@@ -31,7 +26,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
-from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.engine.polling import polls
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import EarlyError, Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
@@ -43,19 +38,14 @@ from interlock.workers.up_file import settings_here
 
 __all__ = [
     "CLAIM_VARIABLES",
-    "HOLDER",
-    "NOTHING_YET",
     "PREFIX",
     "UNREADABLE",
-    "Call",
-    "Commit",
     "Countdown",
     "Dispatch",
     "EarlyError",
     "Handler",
     "Holds",
     "InUseError",
-    "Intervals",
     "Lease",
     "LoggedRecord",
     "Mail",
@@ -71,23 +61,18 @@ __all__ = [
     "RecordInState",
     "RecordWords",
     "Records",
-    "Repairs",
     "Request",
-    "Restoration",
-    "Restored",
     "SettingsError",
     "StarvedCount",
     "StateKey",
     "Sweep",
     "Views",
-    "Warrant",
     "act_on_each",
     "answer_links",
     "as_variable",
     "asks_person",
     "brief_traces",
     "cloud_event",
-    "codec",
     "digest",
     "encode",
     "fold",
@@ -96,7 +81,6 @@ __all__ = [
     "polls",
     "position",
     "question_of",
-    "recomputed",
     "settings_here",
     "span_of_environment",
     "traced",

@@ -10,7 +10,7 @@ from interlock.kernel.amounts import DELTA_MAX, MICRO, MONEY, dollars
 from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
 from interlock.kernel.cycles import cycles_in
 from interlock.kernel.effect import Kind
-from interlock.kernel.event import EFFECT_FAILED, START, Cause, words_of
+from interlock.kernel.event import EFFECT_FAILED, START, words_of
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
@@ -37,7 +37,6 @@ from interlock.kernel.record import (
     Record,
     RecordContent,
     RecordId,
-    Version,
     parent_of,
     partition_of,
     record_id,
@@ -69,7 +68,6 @@ __all__ = [
     "WORD_PATTERN",
     "AbortReason",
     "Bounds",
-    "Cause",
     "ChoiceWords",
     "Entry",
     "Facts",
@@ -90,7 +88,6 @@ __all__ = [
     "Tier",
     "TransitionReason",
     "Triggers",
-    "Version",
     "Word",
     "Words",
     "abort_reason",

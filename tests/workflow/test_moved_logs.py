@@ -10,7 +10,7 @@ from interlock import CardAnswer, Data, Workflow, days
 from interlock.kernel.errors import StoreError
 from interlock.kernel.event import Event
 from interlock.kernel.outline import outline_of
-from interlock.kernel.restoration import LoggedRecord, recomputed
+from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.fold import fold, follow
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.verify import verify_all
@@ -90,7 +90,7 @@ def test_what_two_versions_have_led_is_verified_and_restored(
         lines = worker.client.history("r-both")
         birth = dispatch.views.creation_digests(["r-both"])["r-both"]
         logged = LoggedRecord("r-both", "refund", birth, tuple(lines), schema=2)
-        restored, there = recomputed(new.machine, logged), worker.client.show("r-both")
+        restored, there = logged.recomputed(new.machine), worker.client.show("r-both")
         assert (restored.state, restored.data) == (there.state, there.data)
         assert (restored.since_ms, restored.title) == (there.since_ms, there.title)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.archive.findings import Validation
 from interlock.systems.runs.archive.validation import validate_runs
@@ -41,30 +41,30 @@ class InvalidStateError(CallError):
         self.validation = validation
 
 
-def refuse_invalid_runs(dispatch: Dispatch, workspace: str, run_ids: Iterable[str]) -> None:
+def refuse_invalid_runs(records: Records, workspace: str, run_ids: Iterable[str]) -> None:
     """Raise InvalidStateError unless a workspace, its holders and these runs are valid.
 
     These are the runs on which a new run builds. The time does not grow with the other runs.
     """
     named = tuple(run_ids)
     for _ in range(READS_MAX):
-        holders = dispatch.views.holds(workspace).values()
+        holders = records.views.holds(workspace).values()
         runs = {run for one in (*named, *holders) if (run := run_of(workspace, one))}
-        found = validate_runs(dispatch, workspace, runs)
+        found = validate_runs(records, workspace, runs)
         if found.valid:
             return
     raise InvalidStateError(workspace, found)
 
 
-def workspace_record(dispatch: Dispatch, workspace: str) -> Record:
+def workspace_record(records: Records, workspace: str) -> Record:
     """Return the record of a workspace.
 
     Raises UnknownRecordError, and InvalidStateError where it cannot be read.
     """
     try:
-        return dispatch.views.record(workspace)
+        return records.views.record(workspace)
     except (LookupError, TypeError, ValueError, AssertionError):
-        refuse_invalid_runs(dispatch, workspace, ())
+        refuse_invalid_runs(records, workspace, ())
         raise
 
 

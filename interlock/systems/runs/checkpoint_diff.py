@@ -10,7 +10,7 @@ from interlock.git.errors import GitError
 from interlock.git.repository import Repository
 from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
 from interlock.system.records import Records
-from interlock.system.tables import Record, root_of
+from interlock.system.tables import Record
 from interlock.systems.runs.checkpoint_list import list_checkpoints
 from interlock.systems.runs.machines.run.table import SELF as RUN
 
@@ -41,7 +41,7 @@ def host_of_run(_: Records, run: Record) -> str:
 
 def checkpoints_of_folder(records: Records, run: Record) -> list[dict[str, str]]:
     """Return the checkpoints of all runs of a run's folder, the oldest first."""
-    return [one.fields for one in list_checkpoints(records.dispatch, root_of(run.id))]
+    return [one.fields for one in list_checkpoints(records, run.root)]
 
 
 SOURCE = DiffSource(

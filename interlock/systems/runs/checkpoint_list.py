@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock import CallError
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of, history, numbered_below, record_number
 from interlock.systems.runs.machines.values import CheckpointType
@@ -63,10 +63,10 @@ class RunCheckpoint:
         }
 
 
-def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:
+def list_checkpoints(records: Records, workspace: str) -> list[RunCheckpoint]:
     """Return every checkpoint of a workspace that it can be restored to, the oldest first."""
-    runs = runs_of(dispatch, workspace)
-    codons = numbered_below(dispatch.views, [run.id for run in runs])
+    runs = runs_of(records, workspace)
+    codons = numbered_below(records, [run.id for run in runs])
     found: list[RunCheckpoint] = []
     left: RunCheckpoint | None = None  # where the latest run with a checkpoint left the workspace
     for run in runs:
@@ -97,12 +97,12 @@ def _taken(run: Record, codons: Sequence[Record]) -> Iterator[RunCheckpoint]:
         done = including
 
 
-def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpoint:
+def find_checkpoint(records: Records, workspace: str, name: str) -> RunCheckpoint:
     """Return the checkpoint of a name: the start of an id, CODON:TYPE, last-success or initial.
 
     Where several fit, it is the newest. Raises CheckpointError.
     """
-    known = list_checkpoints(dispatch, workspace)
+    known = list_checkpoints(records, workspace)
     if not known:
         raise CheckpointError("no checkpoint was taken here yet")
     if name == LAST_SUCCESS:
@@ -124,20 +124,20 @@ def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpo
     return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
 
 
-def resume_checkpoint(dispatch: Dispatch, run: Record) -> RunCheckpoint | None:
+def resume_checkpoint(records: Records, run: Record) -> RunCheckpoint | None:
     """Return the checkpoint from which an ended run is resumed: the last at which a codon is done.
 
     None where the run ended before its first checkpoint.
     """
-    return _last_resumable(_taken(run, codons_of(dispatch.views, run.id)))
+    return _last_resumable(_taken(run, codons_of(records, run.id)))
 
 
-def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpoint:
+def checkpoint_before(records: Records, run: Record, codon: str) -> RunCheckpoint:
     """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
 
     The codon before whose start the run ended is accepted too, although it was not executed.
     """
-    codons = codons_of(dispatch.views, run.id)
+    codons = codons_of(records, run.id)
     executions = [record.id for record in codons if record.data["codon_id"] == codon]
     if not executions and run.data.get("ended", {}).get("codon") != codon:
         problem = f"run {run.id} has not executed {codon}"

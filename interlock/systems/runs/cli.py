@@ -61,7 +61,7 @@ def are_published(names: NameForm, *, as_json: bool) -> bool:
 
 def print_run(runs: Runs, run: Record, *, as_json: bool) -> None:
     """Print a run."""
-    now_ms = runs.dispatch.views.now_ms()
+    now_ms = runs.records.now_ms()
     value = run_value(run, runs.codons(run.id), now_ms)
     answer(value, as_json=as_json, show=lambda value: page.run(value, run), now_ms=now_ms)
 
@@ -142,7 +142,7 @@ def skip(
     """Skip the codon that is executed now: the run goes on with the next one."""
     runs = Runs(client(actor))
     codon = runs.skip(workspace, reason=reason)
-    value = codon_value(codon, runs.dispatch.views.now_ms())
+    value = codon_value(codon, runs.records.now_ms())
     answer(value, as_json=as_json, show=lambda row: [page.codons([row])])
 
 
@@ -246,7 +246,7 @@ def costs(
 ) -> None:
     """Show the costs of the last run, of all runs, and of each codon of the last run."""
     runs = Runs(client())
-    now_ms, run = runs.dispatch.views.now_ms(), runs.run(workspace, None)
+    now_ms, run = runs.records.now_ms(), runs.run(workspace, None)
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
     if are_published(names, as_json=as_json):
         found = published_costs(run, runs.codons(run.id), value)

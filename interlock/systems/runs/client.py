@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 from interlock import Client, Note
 from interlock.system.errors import InvalidPayloadError, StoreDownError, UnknownRecordError
-from interlock.system.records import Intervals, polls
-from interlock.system.tables import Record, RecordId
+from interlock.system.records import polls
+from interlock.system.tables import Record
 from interlock.systems.runs.admission import refuse_invalid_runs, workspace_record
 from interlock.systems.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.systems.runs.archive.findings import Validation
 from interlock.systems.runs.archive.importing import ImportResult, import_export
-from interlock.systems.runs.archive.inventory import is_known
+from interlock.systems.runs.archive.inventory import FROM_THE_START, is_known
 from interlock.systems.runs.archive.repair import repair_workspace
 from interlock.systems.runs.archive.validation import validate
 from interlock.systems.runs.checkpoint_list import (
@@ -52,7 +52,6 @@ from interlock.systems.runs.start import (
 from interlock.systems.runs.state_file import validate_state_file, write_state_file
 
 PAGE = 500
-FROM_THE_START = "0-0"
 Reason = Literal["retry", "rollback", "continue"]
 
 
@@ -60,7 +59,7 @@ Reason = Literal["retry", "rollback", "continue"]
 class Receipt:
     """An event was delivered to a workspace: the event's id, and the workspace's version then."""
 
-    workspace: RecordId
+    workspace: str
     id: str
     version: int
 
@@ -73,7 +72,7 @@ class AppliedEvent:
     """
 
     position: str
-    record: RecordId
+    record: str
     event: Mapping[str, Any]
 
     @property
@@ -86,7 +85,7 @@ class Runs:
     """The operations on runs. A workspace is found by its folder on this computer."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
+        self.client, self.records = client, client.records
 
     def start(self, plan: Path, workspace: Path) -> Record:
         """Start a run of a plan, with the workspace as it is. Returns the run.
@@ -95,10 +94,10 @@ class Runs:
         """
         check_folder(workspace)
         found = read_plan(plan, workspace)
-        self.dispatch.quota.admit([workspace_id(workspace, self.dispatch.settings.host)], unnamed=1)
-        opened = open_workspace(self.dispatch, workspace, self.client.cause("a run starts"))
+        self.records.admit([workspace_id(workspace, self.records.settings.host)], unnamed=1)
+        opened = open_workspace(self.records, workspace, "a run starts")
         new = RunSetup(found.stored(), {"kind": "fresh"})
-        return start_run(self.dispatch, opened, new, self.client.cause(f"run {plan.name}"))
+        return start_run(self.records, opened, new, f"run {plan.name}")
 
     def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
         """Resume the last run in a new one, from its last checkpoint that counts.
@@ -112,12 +111,12 @@ class Runs:
                 f"run {run.id} is completed, and nothing of its plan is left to do; `redo` or "
                 "`rollback` restore a checkpoint, `start` starts anew"
             )
-        checkpoint = resume_checkpoint(self.dispatch, run)
+        checkpoint = resume_checkpoint(self.records, run)
         if checkpoint is None:
             # The run ended before its initial checkpoint: the new run has the same start.
             done = tuple(execution_from_stored(stored) for stored in run.data["done"])
             new = RunSetup(run.data["plan"], run.data["starting"], done)
-            return start_run(self.dispatch, opened, new, self.client.cause("continue"))
+            return start_run(self.records, opened, new, "continue")
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
     def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
@@ -128,11 +127,11 @@ class Runs:
         opened, run = self._ended(workspace)
         name = codon or str(run.data.get("ended", {}).get("codon", ""))
         if not name:
-            executed = codons_of(self.dispatch.views, run.id)
+            executed = codons_of(self.records, run.id)
             if not executed:
                 raise CheckpointError(f"run {run.id} has executed no codon yet")
             name = str(executed[-1].data["codon_id"])
-        checkpoint = checkpoint_before(self.dispatch, run, name)
+        checkpoint = checkpoint_before(self.records, run, name)
         return self._continue_from(opened, checkpoint, "retry", as_is=as_is)
 
     def rollback(self, workspace: Path, to: str) -> Record:
@@ -141,13 +140,13 @@ class Runs:
         The workspace's state before is kept on a recovery branch. Raises CheckpointError.
         """
         opened, _ = self._ended(workspace)
-        checkpoint = find_checkpoint(self.dispatch, opened.id, to)
+        checkpoint = find_checkpoint(self.records, opened.id, to)
         return self._continue_from(opened, checkpoint, "rollback")
 
     def skip(self, workspace: Path, *, reason: str = "") -> Record:
         """Skip the codon that is executed now; its changes stay in the workspace."""
         opened = self.workspace(workspace)
-        codon = self.dispatch.views.holds(opened.id).get(CODON)
+        codon = self.records.views.holds(opened.id).get(CODON)
         if codon is None:
             raise RunRefusedError(f"no codon is executed in {opened.data['folder']} now")
         return self.client.fire(codon, OfCodon.SKIP_REQUESTED, {"reason": reason}, reason=reason)
@@ -161,7 +160,7 @@ class Runs:
         alive that could end its processes.
         """
         opened = self.workspace(workspace)
-        run_id = self.dispatch.views.holds(opened.id).get(RUN)
+        run_id = self.records.views.holds(opened.id).get(RUN)
         if run_id is None:
             raise RunRefusedError(f"no run is running in {opened.data['folder']}")
         payload = {"reason": reason or "stopped by a person"}
@@ -175,23 +174,23 @@ class Runs:
         The folder stays as it is, with its checkpoints.
         """
         opened = self.workspace(workspace)
-        if run_id := self.dispatch.views.holds(opened.id).get(RUN):
+        if run_id := self.records.views.holds(opened.id).get(RUN):
             raise RunRefusedError(f"run {run_id} is running there; stop it first")
-        if self.dispatch.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
+        if self.records.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
             raise RunRefusedError("an event that was delivered is not answered yet; try again")
         return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
 
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
-        name = workspace_id(folder, self.dispatch.settings.host)
+        name = workspace_id(folder, self.records.settings.host)
         try:
-            return workspace_record(self.dispatch, name)
+            return workspace_record(self.records, name)
         except UnknownRecordError:
             raise UnknownWorkspaceError(folder) from None
 
     def last(self, workspace: Record) -> Record:
         """Return the newest run of a workspace. Raises UnknownWorkspaceError."""
-        number = newest_run_number(self.dispatch, workspace.id)
+        number = newest_run_number(self.records, workspace.id)
         if not number:
             raise UnknownWorkspaceError(Path(str(workspace.data["folder"])))
         return self._run(workspace, number)
@@ -203,7 +202,7 @@ class Runs:
 
     def codons(self, run_id: str) -> list[Record]:
         """Return the executions of a run, the oldest first."""
-        return codons_of(self.dispatch.views, run_id)
+        return codons_of(self.records, run_id)
 
     def plan(self, run: Record) -> RunPlan:
         """Return the plan of a run."""
@@ -211,7 +210,7 @@ class Runs:
 
     def checkpoints(self, workspace: Path) -> list[RunCheckpoint]:
         """Return every checkpoint that the workspace can be restored to, the oldest first."""
-        return list_checkpoints(self.dispatch, self.workspace(workspace).id)
+        return list_checkpoints(self.records, self.workspace(workspace).id)
 
     def costs(self, workspace: Path, *, since: int | None = None) -> dict[str, int]:
         """Return costs in micro-dollars: of the last run, of all runs, of run `since` and newer.
@@ -222,7 +221,7 @@ class Runs:
         agent reported no session or the codon had ended already.
         """
         opened = self.workspace(workspace)
-        run, total = self.last(opened), total_costs(self.dispatch, opened.id)
+        run, total = self.last(opened), total_costs(self.records, opened.id)
         found = {
             "run": run.counters.get("tree.cost", 0),
             "run_spent": run.counters.get("tree.spent", 0),
@@ -244,10 +243,10 @@ class Runs:
         """
         if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", position):
             raise InvalidPayloadError("the position", [f"{position!r} does not look like 17-0"])
-        commits = self.dispatch.views.family_log(workspace.id, position, PAGE)
-        lines = self.dispatch.views.events((record, version) for _, record, version in commits)
+        commits = self.records.views.family_log(workspace.id, position, PAGE)
+        lines = self.records.views.events((record, version) for _, record, version in commits)
         line_of = {(str(line.record_id), int(line.version)): line for line in lines}
-        records = self.dispatch.views.records({record for _, record, _ in commits})
+        records = self.records.views.records({record for _, record, _ in commits})
         applied: list[AppliedEvent] = []
         for commit_position, record_id, version in commits:
             event: dict[str, Any] | None = None
@@ -261,17 +260,17 @@ class Runs:
 
     def follow(self, workspace: Record, after: str = FROM_THE_START) -> Iterator[AppliedEvent]:
         """Yield the events of a workspace in their order, then each new one, without end."""
-        intervals = Intervals()
         while True:
-            page = self.events_after(workspace, after)
-            for applied in page:
-                after = applied.position
-                if applied.event:
-                    yield applied
-            if page:
-                intervals.reset()
-                continue
-            intervals.sleep()
+            page = self._next_page(workspace, after)
+            after = page[-1].position
+            yield from (applied for applied in page if applied.event)
+
+    def _next_page(self, workspace: Record, after: str) -> list[AppliedEvent]:
+        page: list[AppliedEvent] = []
+        for _ in polls(math.inf):
+            if page := self.events_after(workspace, after):
+                break
+        return page
 
     def wait_for_end(self, run_id: str, wait_s: float) -> Record:
         """Return a run once it and its effects have ended, or when the time is up."""
@@ -297,13 +296,13 @@ class Runs:
         """
         form = event if isinstance(event, Mapping) else published_form(event)
         mail = {"sender": sender or self.client.actor, "event": form}
-        answer = self.dispatch.lifecycle.post(workspace.id, mail, op_id or uuid4().hex)
-        return Receipt(workspace.id, answer.detail, workspace.version)
+        mail_id = self.records.post(workspace.id, mail, op_id=op_id or None)
+        return Receipt(workspace.id, mail_id, workspace.version)
 
     def answer(self, receipt: Receipt) -> Note | None:
         """Return the answer to an event, a note event_applied or event_refused, or None so far."""
         before = f"{receipt.version - 1}-0"
-        for line in self.dispatch.views.log(receipt.workspace, after=before):
+        for line in self.records.views.log(receipt.workspace, after=before):
             if isinstance(line, Note) and line.detail.get("mail") == receipt.id:
                 return line
         return None
@@ -320,47 +319,47 @@ class Runs:
 
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
         """Return what is wrong with the runs of a folder; first repair what needs no guess."""
-        name = workspace_id(workspace, self.dispatch.settings.host)
-        if not is_known(self.dispatch, name):
+        name = workspace_id(workspace, self.records.settings.host)
+        if not is_known(self.records, name):
             raise UnknownWorkspaceError(workspace)
         if repair:
-            return repair_workspace(self.dispatch, name, actor=self.client.actor)
-        return validate(self.dispatch, name)
+            return repair_workspace(self.records, name)
+        return validate(self.records, name)
 
     def validate_export(self, file: Path, workspace: Path | None = None) -> Validation:
         """Return what is wrong with an export or state file; with a folder also its checkpoints."""
         if (found := validate_state_file(file, workspace)) is not None:
             return found
-        return validate_export(file, self.dispatch.machines, workspace)
+        return validate_export(file, self.records.machines, workspace)
 
     def export(self, workspace: Path, file: Path) -> WrittenExport:
         """Write all runs of a folder into one file; its old content is kept as its backup."""
-        return write_export(self.dispatch, self.workspace(workspace), file)
+        return write_export(self.records, self.workspace(workspace), file)
 
     def export_state(self, workspace: Path, file: Path) -> WrittenExport:
         """Write all runs of a folder as the page's state file, also while one is running."""
-        runs = runs_of(self.dispatch, self.workspace(workspace).id)
+        runs = runs_of(self.records, self.workspace(workspace).id)
         return write_state_file(file, [(run, self.codons(run.id)) for run in runs])
 
     def import_(self, file: Path, workspace: Path) -> ImportResult:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
-        return import_export(self.dispatch, file, workspace, actor=self.client.actor)
+        return import_export(self.records, file, workspace)
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)
-        newest = newest_run_number(self.dispatch, opened.id)
-        refuse_invalid_runs(self.dispatch, opened.id, [str(newest or "")])
+        newest = newest_run_number(self.records, opened.id)
+        refuse_invalid_runs(self.records, opened.id, [str(newest or "")])
         run = self.last(opened)
         if run.state == "running":
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
-        self.dispatch.quota.admit((), unnamed=1)  # the run that goes on from it
+        self.records.admit((), unnamed=1)  # the run that goes on from it
         return opened, run
 
     def _continue_from(
         self, opened: Record, checkpoint: RunCheckpoint, reason: Reason, *, as_is: bool = False
     ) -> Record:
         # Each run has its own plan: the executions that count are those of the checkpoint's run.
-        run = self.dispatch.views.record(checkpoint.run)
+        run = self.records.views.record(checkpoint.run)
         starting = {
             "kind": "continuation",
             "source": {
@@ -372,11 +371,11 @@ class Runs:
             "restores": not as_is,
         }
         new = RunSetup(run.data["plan"], starting, checkpoint.done)
-        return start_run(self.dispatch, opened, new, self.client.cause(f"{reason} of {run.id}"))
+        return start_run(self.records, opened, new, f"{reason} of {run.id}")
 
     def _run(self, opened: Record, number: int) -> Record:
         try:
-            return self.dispatch.views.record(f"{opened.id}/{number}")
+            return self.records.views.record(f"{opened.id}/{number}")
         except UnknownRecordError:
             raise RunRefusedError(f"there is no run {number} in {opened.data['folder']}") from None
 

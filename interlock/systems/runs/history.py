@@ -7,9 +7,8 @@ from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any
 
-from interlock import Machine
-from interlock.system.records import Views
-from interlock.system.tables import Record, root_of
+from interlock.system.records import Records
+from interlock.system.tables import Record
 from interlock.systems.runs.machines.codon_types import (
     Codon,
     CompletedCodon,
@@ -30,33 +29,35 @@ def record_number(record_id: str) -> int:
 
 def run_number(record_id: str) -> int:
     """Return the number of the run that a record is, or that it belongs to."""
-    assert root_of(record_id) != record_id, "the id of a run or codon has the run's number"
+    assert "/" in record_id, "the id of a run or codon has the run's number"
     return int(record_id.split("/")[1])
 
 
-def codons_of(views: Views, run_id: str) -> list[Record]:
+def codons_of(records: Records, run_id: str) -> list[Record]:
     """Return the records of a run's codons, the oldest first."""
-    return numbered_below(views, [run_id])[run_id]
+    return numbered_below(records, [run_id])[run_id]
 
 
 def numbered_below(
-    views: Views, parent_ids: Iterable[str], *, readable_by: Mapping[str, Machine] | None = None
+    records: Records, parent_ids: Iterable[str], *, readable: bool = False
 ) -> dict[str, list[Record]]:
     """Return the runs of each workspace, or the codons of each run, the oldest first.
 
     What is read at once for all of them grows with each round trip, so that it takes few. With
-    `readable_by`, those that are damaged are left out, as `Views.records` leaves them out.
+    `readable`, those that are damaged are left out, as `Views.records` leaves them out.
     """
+    readable_by = records.machines if readable else None
     found: dict[str, list[Record]] = {parent: [] for parent in parent_ids}
     unread, first, size = list(found), 1, READ_FIRST
     while unread:
         # Their numbers have no gap, because each is created only after the one before ended.
         numbers = range(first, first + size)
         names = {parent: [f"{parent}/{number}" for number in numbers] for parent in unread}
-        records = views.records(chain.from_iterable(names.values()), readable_by=readable_by)
+        ids = chain.from_iterable(names.values())
+        read = records.views.records(ids, readable_by=readable_by)
         for parent, page in names.items():
-            found[parent] += [records[name] for name in page if name in records]
-        unread = [parent for parent, page in names.items() if page[-1] in records]
+            found[parent] += [read[name] for name in page if name in read]
+        unread = [parent for parent, page in names.items() if page[-1] in read]
         first, size = first + size, min(4 * size, READ_MAX)
     return found
 

@@ -40,25 +40,25 @@ def accept(client: Client, request: str, payload: Mapping[str, Any], _: int) -> 
     folder is running. The folder is only checked if it is on this computer.
     """
     validated(RunRequest, "the run", payload)
-    dispatch, folder = client.dispatch, Path(payload["folder"])
+    records, folder = client.records, Path(payload["folder"])
     host = payload.get("host") or client.settings.host
     if not folder.is_absolute() or "\0" in payload["folder"]:
         raise InvalidPayloadError("the run", [f"folder: {str(folder)!r} is no absolute path"])
     plan = read_plan_fields(payload["plan"], folder)
-    cause = client.cause(f"asked for by the message {request}")
+    reason = f"asked for by the message {request}"
     new = RunSetup(plan.stored(), {"kind": "fresh"})
     # First, as the folder of a run that was started may be gone since.
-    if known := run_started_for(dispatch, workspace_id(folder, host), cause.reason):
+    if known := run_started_for(records, workspace_id(folder, host), reason):
         return _replayed(request, known, new)
     if host == client.settings.host:
         _check_local(folder, host)
-    dispatch.quota.admit([workspace_id(folder, host)], unnamed=1)
-    opened = open_workspace(dispatch, folder, cause, host=host)
+    records.admit([workspace_id(folder, host)], unnamed=1)
+    opened = open_workspace(records, folder, reason, host=host)
     try:
-        run = start_run(dispatch, opened, new, cause)
+        run = start_run(records, opened, new, reason)
     except WorkspaceBusyError as refusal:
         # The message may have been delivered to another process at the same time.
-        if known := run_started_for(dispatch, opened.id, cause.reason):
+        if known := run_started_for(records, opened.id, reason):
             return _replayed(request, known, new)
         raise HeldError(request, str(refusal)) from refusal
     return Submitted(run.id, replayed=False)

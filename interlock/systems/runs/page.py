@@ -32,7 +32,7 @@ from interlock.system.pages import (
     state_name,
 )
 from interlock.system.records import of_machine
-from interlock.system.tables import Record, dollars, root_of
+from interlock.system.tables import Record, dollars
 from interlock.system.text import clock_time as clock
 from interlock.system.text import duration
 from interlock.systems.runs.checkpoint_diff import SOURCE
@@ -78,10 +78,10 @@ def view(client: Client, query: Query) -> list[Section]:
         return _differences(client, query.get("run", ""), differ)
     if run := query.get("run"):
         return _run(client, _run_of(client, run))
-    views, now_ms = client.dispatch.views, client.dispatch.views.now_ms()
-    machines = client.dispatch.machines
-    found = views.records(client.page(machine="run", limit=RUNS_MAX).ids, readable_by=machines)
-    codons = numbered_below(views, found, readable_by=machines)
+    records, now_ms = client.records, client.now_ms()
+    ids = client.page(machine=RUN, limit=RUNS_MAX).ids
+    found = records.views.records(ids, readable_by=records.machines)
+    codons = numbered_below(records, found, readable=True)
     values = [run_value(run, codons[run.id], now_ms) for run in found.values()]
     columns = ("Run", "State", "Plan", "Codons done", "Began", "Cost", "Folder")
     empty = "No run has started yet. `interlock run start` starts one."
@@ -93,7 +93,7 @@ def view(client: Client, query: Query) -> list[Section]:
 def panel(client: Client, record: Record) -> list[Section]:
     """Return the codons of a run and its costs."""
     link = Sentence(ViewLink("Its checkpoints, to compare and to go back to", {"run": record.id}))
-    value = run_value(record, Runs(client).codons(record.id), client.dispatch.views.now_ms())
+    value = run_value(record, Runs(client).codons(record.id), client.records.now_ms())
     return [Section("Run", (link, *_progress(value), *_costs(record)))]
 
 
@@ -227,8 +227,8 @@ def _done(value: Row) -> str:
 
 
 def _run(client: Client, run: Record) -> list[Section]:
-    value = run_value(run, Runs(client).codons(run.id), client.dispatch.views.now_ms())
-    total = total_costs(client.dispatch, root_of(run.id))
+    value = run_value(run, Runs(client).codons(run.id), client.records.now_ms())
+    total = total_costs(client.records, run.root)
     before = NamedCells(
         {"all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"}
     )
@@ -289,12 +289,12 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
     is_here = _is_here(client, run)
     if not is_here:
         yield Sentence(f"From here you cannot go back: {_elsewhere(run)}.", "soft")
-    runs_now = bool(client.dispatch.views.holds(root_of(run.id)).get(RUN))
+    runs_now = bool(client.records.views.holds(run.root).get(RUN))
     if is_here and runs_now:
         yield Sentence("A run is running: stop it before you go back to a checkpoint.", "soft")
     elif is_here:
         yield Sentence(GOING_BACK, "soft")
-    found = list_checkpoints(client.dispatch, root_of(run.id))
+    found = list_checkpoints(client.records, run.root)
     pairs = list(zip(found, [None, *found], strict=False))[::-1][:CHECKPOINTS_MAX]
     rows = [
         (
@@ -332,7 +332,7 @@ def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
 
 def _others(client: Client, run: Record, before: str, after: str) -> Table:
     """Return the checkpoints of a run's folder, each to be taken as either end of a comparison."""
-    newest = list_checkpoints(client.dispatch, root_of(run.id))[::-1][:CHECKPOINTS_MAX]
+    newest = list_checkpoints(client.records, run.root)[::-1][:CHECKPOINTS_MAX]
     rows = [
         (
             one.sha[:SHA_LENGTH_SHOWN],

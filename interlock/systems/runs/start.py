@@ -15,12 +15,13 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from interlock import CallError
-from interlock.system.errors import HeldError, IdTakenError, InvalidIdError, UnknownRecordError
-from interlock.system.records import Dispatch
-from interlock.system.tables import Cause, Record, record_id, root_of
+from interlock.system.errors import HeldError, IdTakenError, UnknownRecordError
+from interlock.system.records import Records
+from interlock.system.tables import Record
 from interlock.systems.runs.admission import (
     refuse_invalid_plan,
     refuse_invalid_runs,
+    run_of,
     source_of,
     workspace_record,
 )
@@ -78,17 +79,17 @@ def check_folder(workspace: Path) -> None:
         raise RunRefusedError(problem) from refusal
 
 
-def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause, *, host: str = "") -> Record:
+def open_workspace(records: Records, folder: Path, reason: str, *, host: str = "") -> Record:
     """Return the workspace of a folder on a computer, by default this one.
 
     Its record is created where it has none.
     """
-    host = host or dispatch.settings.host
+    host = host or records.settings.host
     name = workspace_id(folder, host)
     initial = {"folder": str(folder.resolve()), "host": host}
-    dispatch.lifecycle.create("workspace", name, initial, cause)
+    records.create("workspace", name, initial, reason=reason)
     try:
-        return workspace_record(dispatch, name)
+        return workspace_record(records, name)
     except UnknownRecordError:
         raise RunRefusedError(
             f"the workspace {folder} was closed and its records are deleted; its name stays taken, "
@@ -96,12 +97,12 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause, *, host: str 
         ) from None
 
 
-def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
+def newest_run_number(records: Records, workspace: str) -> int:
     """Return the number of a workspace's newest run; 0 if it has none.
 
     It takes a few reads, however many runs there are.
     """
-    existing = partial(_existing, dispatch, workspace)
+    existing = partial(_existing, records, workspace)
     # The numbers have no gap: find the largest power of two, then the number by bisection.
     known = existing([2**power for power in range(RUNS_POWER_MAX)])
     if not known:
@@ -114,29 +115,29 @@ def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
     return low
 
 
-def _existing(dispatch: Dispatch, workspace: str, numbers: Iterable[int]) -> list[int]:
+def _existing(records: Records, workspace: str, numbers: Iterable[int]) -> list[int]:
     names = {f"{workspace}/{number}": number for number in numbers}
-    return [names[name] for name in dispatch.views.creation_digests(names)]
+    return [names[name] for name in records.views.creation_digests(names)]
 
 
-def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
+def runs_of(records: Records, workspace: str) -> list[Record]:
     """Return the runs of a workspace, the oldest first."""
-    return numbered_below(dispatch.views, [workspace])[workspace]
+    return numbered_below(records, [workspace])[workspace]
 
 
-def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
+def start_run(records: Records, workspace: Record, new: RunSetup, reason: str) -> Record:
     """Create the record of the next run. Raises RunRefusedError while another one runs.
 
     Raises InvalidStateError where what is recorded of the runs is invalid, InvalidPayloadError
     where its plan is, StrangeHistoryError where that lacks the codon of an execution that counts.
     """
-    last = newest_run_number(dispatch, workspace.id)
+    last = newest_run_number(records, workspace.id)
     done = [stored_execution(execution) for execution in new.done]
     refuse_invalid_plan(new.plan, done)
-    refuse_invalid_runs(dispatch, workspace.id, (str(last or ""), source_of(new.starting)))
-    _refuse_while_running(dispatch, workspace)
+    refuse_invalid_runs(records, workspace.id, (str(last or ""), source_of(new.starting)))
+    _refuse_while_running(records, workspace)
     # No run is running, and an ended one costs nothing more: the sum is final.
-    costs_before = total_costs(dispatch, workspace.id)
+    costs_before = total_costs(records, workspace.id)
     initial = {
         "plan": dict(new.plan),
         "folder": workspace.data["folder"],
@@ -147,87 +148,85 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
     }
     name = f"{workspace.id}/{last + 1}"
     try:
-        fired = dispatch.lifecycle.create("run", name, initial, cause)
+        fired = records.create("run", name, initial, reason=reason)
     except (HeldError, IdTakenError):
         fired = None
     if fired is None or fired.replayed:
         problem = f"another run of {workspace.data['folder']} started at this moment"
         raise WorkspaceBusyError(problem)
-    return dispatch.views.record(name)
+    return records.views.record(name)
 
 
-def total_costs(dispatch: Dispatch, workspace: str) -> dict[str, int]:
+def total_costs(records: Records, workspace: str) -> dict[str, int]:
     """Return the cost of all runs of a workspace and the money spent on them, in micro-dollars."""
-    counters = dispatch.views.record(workspace).counters
+    counters = records.views.record(workspace).counters
     # One record cannot count more than this, but several records together can.
     sums = {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
     return {name: min(n, MICRO_MAX) for name, n in sums.items()}
 
 
 def start_run_from_event(
-    dispatch: Dispatch, workspace: Record, data: RunStartedData, cause: Cause, *, op_id: str
+    records: Records, workspace: Record, data: RunStartedData, reason: str
 ) -> Record:
     """Start the run that an event asks for, with the plan of the run before it.
 
-    The event with the same op-id starts one run only, however often it is delivered.
+    The reason names the event: one run is started for it, however often it is delivered.
     """
-    last = newest_run_number(dispatch, workspace.id)
+    last = newest_run_number(records, workspace.id)
     if not last:
         raise RunRefusedError(
             "no run started here yet, so there is no plan: start a run with a plan first"
         )
-    reason = f"{cause.reason} ({op_id})"
-    if known := run_started_for(dispatch, workspace.id, reason):
+    if known := run_started_for(records, workspace.id, reason):
         return known
     starting = data.starting_conditions
     done: tuple[Execution, ...] = ()
-    plan = dispatch.views.record(f"{workspace.id}/{last}").data["plan"]
+    plan = records.views.record(f"{workspace.id}/{last}").data["plan"]
     if isinstance(starting, ContinuedStart):
-        source = find_run(dispatch, workspace, starting.source.run_id)
+        source = find_run(records, workspace, starting.source.run_id)
         plan = source.data["plan"]
-        done = executions_up_to(dispatch, source, starting.source.after_codon)
+        done = executions_up_to(records, source, starting.source.after_codon)
     new = RunSetup(plan, starting.model_dump(mode="json"), done)
-    return start_run(dispatch, workspace, new, Cause(cause.actor, reason))
+    return start_run(records, workspace, new, reason)
 
 
-def run_started_for(dispatch: Dispatch, workspace: str, reason: str) -> Record | None:
+def run_started_for(records: Records, workspace: str, reason: str) -> Record | None:
     """Return the run among the newest of a workspace that was started for this reason, if any."""
-    last = newest_run_number(dispatch, workspace)
+    last = newest_run_number(records, workspace)
     numbers = range(max(1, last - REDELIVERY_RUNS_MAX), last + 1)
-    for event in dispatch.views.events((f"{workspace}/{number}", 1) for number in numbers):
+    for event in records.views.events((f"{workspace}/{number}", 1) for number in numbers):
         if event.cause.reason == reason:
-            return dispatch.views.record(event.record_id)
+            return records.views.record(event.record_id)
     return None
 
 
-def find_run(dispatch: Dispatch, workspace: Record, run_id: str) -> Record:
+def find_run(records: Records, workspace: Record, run_id: str) -> Record:
     """Return a run of a workspace by its number or its whole id. Raises RunRefusedError."""
-    name = run_id if "/" in run_id else f"{workspace.id}/{run_id}"
-    with suppress(UnknownRecordError, InvalidIdError):
-        run = dispatch.views.record(str(record_id(name)))
-        if run.machine == "run" and root_of(run.id) == workspace.id:
-            return run
+    name = run_of(workspace.id, run_id)
+    if name in (run_id, f"{workspace.id}/{run_id}"):
+        with suppress(UnknownRecordError):
+            return records.views.record(name)
     raise RunRefusedError(f"there is no run {run_id} of {workspace.id}")
 
 
-def executions_up_to(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Execution, ...]:
+def executions_up_to(records: Records, run: Record, codon_id: str) -> tuple[Execution, ...]:
     """Return the executions that count for a run up to its last execution of a codon.
 
     An empty codon id stands for the start of the plan, where no execution counts.
     """
     if not codon_id:
         return ()
-    done, _ = history(run, codons_of(dispatch.views, run.id))
+    done, _ = history(run, codons_of(records, run.id))
     found = [index for index, execution in enumerate(done) if execution.runtime_id == codon_id]
     if not found:
         raise RunRefusedError(f"run {run.id} has not executed {codon_id}")
     return tuple(done[: found[-1] + 1])
 
 
-def _refuse_while_running(dispatch: Dispatch, workspace: Record) -> None:
+def _refuse_while_running(records: Records, workspace: Record) -> None:
     if workspace.state != "open":
         raise RunRefusedError(f"the workspace {workspace.data['folder']} is closed")
-    holds = dispatch.views.holds(workspace.id)
+    holds = records.views.holds(workspace.id)
     if run := holds.get(RUN):
         raise WorkspaceBusyError(f"run {run} is running there; wait for its end, or stop it")
     if codon := holds.get(CODON):

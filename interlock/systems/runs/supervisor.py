@@ -18,7 +18,7 @@ from interlock.git.errors import GitError
 from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
 from interlock.system.errors import ClosedParentError, FencedError, HeldError
 from interlock.system.records import Records, polls, traced
-from interlock.system.tables import Record, root_of
+from interlock.system.tables import Record
 from interlock.systems.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
 from interlock.systems.runs.codon.execution import CodonExecution
 from interlock.systems.runs.codon.usage import BudgetUsage, exceeded_limit
@@ -78,7 +78,7 @@ class RunSupervisor(Supervisor):
             if self._is_stopping():
                 return Outcome("fail", {"reason": self._stop_reason()})
             context = context or self._open_context(plan)
-            codons = self.work.retried(partial(codons_of, self.dispatch.views, self.paths.id))
+            codons = self.work.retried(partial(codons_of, self.records, self.paths.id))
             done, start_index = history(self.work.record, codons)
             match next_step(plan, done, start_index=start_index):
                 case PlanFinished():
@@ -129,7 +129,7 @@ class RunSupervisor(Supervisor):
     def _refuse_invalid_runs(self) -> None:
         """Check what is recorded. A client did so too, but not every run is created by a client."""
         source = source_of(self.work.record.data["starting"])
-        refuse_invalid_runs(self.dispatch, root_of(self.paths.id), (self.paths.id, source))
+        refuse_invalid_runs(self.records, self.work.record.root, (self.paths.id, source))
 
     def _wait_for_earlier_runs(self) -> str:
         """Wait until no process of an earlier run can be alive; return why this run must end."""
@@ -146,11 +146,11 @@ class RunSupervisor(Supervisor):
 
         If there are none so far, kill the leftovers of a run's last codon.
         """
-        views, number = self.dispatch.views, int(self.paths.id.partition("/")[2])
+        views, number = self.records.views, int(self.paths.id.partition("/")[2])
         active: list[Record] = []
         while (number := number - 1) > 0:
-            run = views.record(f"{root_of(self.paths.id)}/{number}")
-            codons = codons_of(views, run.id)
+            run = views.record(f"{self.work.record.root}/{number}")
+            codons = codons_of(self.records, run.id)
             active += [record for record in (run, *codons) if _may_be_active(record)]
             if codons and not active:
                 self._kill_leftovers(codons[-1].id)
@@ -161,7 +161,7 @@ class RunSupervisor(Supervisor):
 
     def _kill_leftovers(self, codon_id: str) -> None:
         """Kill the processes of a codon whose supervisor and watchdog both died at once."""
-        paths = codon_paths(codon_id, self.dispatch.settings)
+        paths = codon_paths(codon_id, self.records.settings)
         if paths.lease_key.is_file():
             for label in paths.process_labels(paths.lease_key.read_text("utf-8")):
                 kill_leftovers(label, owner=codon_id)
@@ -181,7 +181,7 @@ class RunSupervisor(Supervisor):
         paths = self.paths.codon(number)
         with suppress(HeldError):
             work = context.create_codon(start, paths)
-            with traced(self.dispatch.views, work.record, work.lease):
+            with traced(self.records.views, work.record, work.lease):
                 CodonExecution(context, start, paths, work, previous=previous, usage=usage).run()
             return
         self._wait(int(POLL_S * 1_000))
@@ -198,11 +198,11 @@ class RunSupervisor(Supervisor):
 
     def _stop_reason(self) -> str:
         with suppress(KernelError):
-            return str(self.dispatch.views.record(self.paths.id).data.get("stop", "stopped"))
+            return str(self.records.views.record(self.paths.id).data.get("stop", "stopped"))
         return "stopped"
 
     def _now_ms(self) -> int:
-        return self.work.retried(self.dispatch.views.now_ms)
+        return self.work.retried(self.records.now_ms)
 
 
 def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | None:

@@ -14,6 +14,7 @@ from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
+from interlock.kernel.restoration import Restoration
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
     NO_WARRANT,
@@ -27,6 +28,7 @@ from interlock.kernel.store.commands import (
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.leases import Lease, Leases
+from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data, Owed
@@ -79,6 +81,15 @@ class Records:
     def inboxes(self) -> Inboxes:
         """The mail that records have and have not read."""
         return self.dispatch.inboxes
+
+    @property
+    def repairs(self) -> Repairs:
+        """What corrects the sums of a family, and frees the names that ended records hold."""
+        return Repairs(self.dispatch.client, self.dispatch.keys)
+
+    def restoration(self, name: str) -> Restoration:
+        """Return what restores families from their logs. A family holds `name` meanwhile."""
+        return Restoration(self.dispatch.client, self.dispatch.keys, self.machines, name=name)
 
     def now_ms(self) -> int:
         """Return the time of the store, in ms since the epoch."""

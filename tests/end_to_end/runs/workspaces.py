@@ -161,7 +161,7 @@ class RunWorkspace:
 
     def all_runs(self) -> list[Record]:
         """Return all runs."""
-        return runs_of(self.deployment.client.dispatch, self.record.id)
+        return runs_of(self.deployment.client.records, self.record.id)
 
     def codons(self, run: str = "") -> list[Record]:
         """Return the executions of a run, or of the last one."""

@@ -18,7 +18,6 @@ from interlock.kernel.restoration import (
     HOLDER,
     LoggedRecord,
     Restoration,
-    Restored,
     RestoreRefusedError,
 )
 from interlock.kernel.store.commands import Commit
@@ -96,7 +95,7 @@ def test_a_family_comes_back_with_its_logs_its_sums_and_its_places(world: World)
     became = [restoration(world).restore(one) for one in found]
     restoration(world).finish(DATA)
 
-    assert became == [Restored.WRITTEN] * 3
+    assert became == [True] * 3
     assert [kept(world, of) for of in IDS] == found
     for record in map(world.record, IDS):
         created = world.keys.creation_index(partition_of(DATA), record.machine)
@@ -131,7 +130,7 @@ def test_a_repeat_changes_nothing(world: World) -> None:
         restoration(world).restore(one)
     before = contents(world)
 
-    assert [restoration(world).restore(one) for one in found] == [Restored.THERE] * 3
+    assert [restoration(world).restore(one) for one in found] == [False] * 3
     assert contents(world) == before
 
 
@@ -152,7 +151,7 @@ def test_a_root_that_took_mail_meanwhile_is_still_the_same(world: World) -> None
     restoration(world).restore(found[0])
     world.fire(DATA, "event_read", {"upto": "7-0"}, warrant=EVENTS)
 
-    assert restoration(world).restore(found[0]) is Restored.THERE
+    assert not restoration(world).restore(found[0])
     restoration(world).restore(found[1])
     restoration(world).finish(DATA)
 

@@ -17,7 +17,6 @@ from interlock.systems.runs.admission import InvalidStateError
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.effects.events import apply_event
 from interlock.systems.runs.supervisor import RunSupervisor
-from interlock.workers.engine.records import component
 from interlock.workers.supervision.launch import LaunchSpec
 from tests.kernel.store.machines_runs import fail, settle
 from tests.systems.runs.workspaces import PLAN, StoredWorkspace
@@ -93,7 +92,7 @@ def test_no_run_begins_where_the_recorded_state_is_invalid(
         with pytest.raises(InvalidStateError, match=re.escape(problem)):
             begin(workspace.runs, workspace.folder)
     mail = Mail("17-0", 17, {"sender": "x", "event": {"type": "RunStarted", "data": STARTED}})
-    refused = apply_event(workspace.dispatch, opened, mail)
+    refused = apply_event(workspace.records.named("events"), opened, mail)
 
     assert (refused.applied, refused.error) == (False, "InvalidStateError")
     assert problem in refused.why
@@ -125,7 +124,7 @@ def test_a_store_that_does_not_answer_is_no_invalid_state(
     def away(record_id: str) -> Record:
         raise StoreDownError(f"no answer about {record_id}")
 
-    monkeypatch.setattr(workspace.dispatch.views, "history", away)
+    monkeypatch.setattr(workspace.records.views, "history", away)
 
     with pytest.raises(StoreDownError):
         workspace.validate()
@@ -139,7 +138,7 @@ def supervise(workspace: StoredWorkspace, **fields: Any) -> Record:
     (entry,) = workspace.world.record(run).entries
     lease = workspace.world.claim_key(entry.key(run))
     spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(workspace.home))
-    RunSupervisor(spec, component(workspace.dispatch, "launch")).run()
+    RunSupervisor(spec, workspace.records.named("launch")).run()
     return workspace.world.record(run)
 
 

@@ -23,7 +23,7 @@ from interlock.workers.access.roles import Role
 from interlock.workers.api.app import create_app
 from interlock.workers.remote.client import HttpClient
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, fail, settle
-from tests.systems.runs.workspaces import CAUSE, PLAN, StoredWorkspace
+from tests.systems.runs.workspaces import PLAN, REASON, StoredWorkspace
 from tests.workers.access.tokens import new_token
 
 UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
@@ -64,7 +64,7 @@ def test_a_run_that_failed_at_its_last_attempt_goes_on_from_before_the_first(
 ) -> None:
     run = run_codons(workspace, ("good", "completed"), ("bad", "failed"), ("bad", "failed"))
 
-    found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
+    found = resume_checkpoint(workspace.records, workspace.records.views.record(run))
 
     assert found is not None
     assert (found.sha, found.after) == (f"{1:040x}", "good")
@@ -76,7 +76,7 @@ def test_a_run_in_which_nothing_counts_goes_on_from_its_beginning(
 ) -> None:
     run = run_codons(workspace, ("bad", "failed"))
 
-    found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
+    found = resume_checkpoint(workspace.records, workspace.records.views.record(run))
 
     assert found is not None
     assert (found.type, found.after, found.done) == ("initial", "", ())
@@ -86,7 +86,7 @@ def test_a_run_in_which_nothing_counts_goes_on_from_its_beginning(
 def test_what_a_run_went_past_counts_as_done(workspace: StoredWorkspace, end: str) -> None:
     run = run_codons(workspace, ("good", "completed"), ("other", end), ("bad", "failed"))
 
-    found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
+    found = resume_checkpoint(workspace.records, workspace.records.views.record(run))
 
     assert found is not None
     assert (found.sha, found.after) == (f"{2:040x}", "other")
@@ -97,7 +97,7 @@ def test_an_attempt_that_failed_before_it_succeeded_counts_for_nothing(
 ) -> None:
     run = run_codons(workspace, ("bad", "failed"), ("bad", "completed"))
 
-    found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
+    found = resume_checkpoint(workspace.records, workspace.records.views.record(run))
 
     assert found is not None
     assert [(one.codon_id, one.record) for one in found.done] == [("bad", f"{run}/2")]
@@ -112,7 +112,7 @@ def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(
     workspace.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.component("codon_cleanup"))
     assert "error_checkpoint" not in workspace.world.record(f"{run}/2").data
 
-    found = checkpoint_before(workspace.dispatch, workspace.dispatch.views.record(run), "bad")
+    found = checkpoint_before(workspace.records, workspace.records.views.record(run), "bad")
 
     assert (found.sha, found.after) == (f"{1:040x}", "good")
 
@@ -120,11 +120,11 @@ def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(
 def test_a_codon_at_which_its_run_ended_can_be_done_anew(workspace: StoredWorkspace) -> None:
     run = run_codons(workspace, ("good", "completed"))
     workspace.world.fire(run, "fail", {"reason": "it has no session", "codon": "next"})
-    record = workspace.dispatch.views.record(run)
+    record = workspace.records.views.record(run)
 
-    assert checkpoint_before(workspace.dispatch, record, "next").sha == f"{1:040x}"
+    assert checkpoint_before(workspace.records, record, "next").sha == f"{1:040x}"
     with pytest.raises(CheckpointError, match="has not executed later"):
-        checkpoint_before(workspace.dispatch, record, "later")
+        checkpoint_before(workspace.records, record, "later")
 
 
 def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tuple[str, str]:
@@ -136,7 +136,7 @@ def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tupl
         codon_id="clean", iteration=None, status=CodonEnd.COMPLETED, record=f"{first}/1"
     )
     new = RunSetup(PLAN, {"kind": "fresh"}, (done,))
-    second = start_run(workspace.dispatch, workspace.open(), new, CAUSE).id
+    second = start_run(workspace.records, workspace.open(), new, REASON).id
     if rescued:
         shas = {"sha": f"{1:040x}", "rescued": rescued}
         workspace.world.fire(second, "initial_checkpoint_set", shas, warrant=LAUNCH)
@@ -149,10 +149,10 @@ def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
     monkeypatch.setattr(history, "READ_FIRST", 1)  # the second run is read by itself
     first, second = run_and_restore(workspace)
 
-    found = find_checkpoint(workspace.dispatch, workspace.id, "eeee")
-    shown = run_value(workspace.dispatch.views.record(second), [], 0)
+    found = find_checkpoint(workspace.records, workspace.id, "eeee")
+    shown = run_value(workspace.records.views.record(second), [], 0)
 
-    assert [one.type for one in list_checkpoints(workspace.dispatch, workspace.id)] == [
+    assert [one.type for one in list_checkpoints(workspace.records, workspace.id)] == [
         "initial",
         "completed",
         "recovery",
@@ -170,12 +170,12 @@ def test_what_a_run_that_never_began_left_was_left_by_the_one_before(
     fail(workspace.world, second)
     settle(workspace.world, second)
     third = start_run(
-        workspace.dispatch, workspace.open(), RunSetup(PLAN, {"kind": "fresh"}), CAUSE
+        workspace.records, workspace.open(), RunSetup(PLAN, {"kind": "fresh"}), REASON
     ).id
     shas = {"sha": "f" * 40, "rescued": "e" * 40}
     workspace.world.fire(third, "initial_checkpoint_set", shas, warrant=LAUNCH)
 
-    found = find_checkpoint(workspace.dispatch, workspace.id, "eeee")
+    found = find_checkpoint(workspace.records, workspace.id, "eeee")
 
     assert (found.run, [one.record for one in found.done]) == (first, [f"{first}/1"])
 
@@ -184,7 +184,7 @@ def test_where_a_run_goes_on_is_read_from_no_other_run(workspace: StoredWorkspac
     first, second = run_and_restore(workspace)
     workspace.write_field(first, "data", "broken")
 
-    found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(second))
+    found = resume_checkpoint(workspace.records, workspace.records.views.record(second))
 
     assert found is not None
     assert (found.type, found.run, found.after) == ("initial", second, "clean")
@@ -194,12 +194,12 @@ def test_to_do_a_codon_anew_begins_with_what_was_before_its_first_attempt(
     workspace: StoredWorkspace,
 ) -> None:
     run = run_codons(workspace, ("good", "completed"), ("bad", "failed"), ("bad", "completed"))
-    record = workspace.dispatch.views.record(run)
+    record = workspace.records.views.record(run)
 
-    assert checkpoint_before(workspace.dispatch, record, "bad").sha == f"{1:040x}"
-    assert checkpoint_before(workspace.dispatch, record, "good").type == "initial"
+    assert checkpoint_before(workspace.records, record, "bad").sha == f"{1:040x}"
+    assert checkpoint_before(workspace.records, record, "good").type == "initial"
     with pytest.raises(CheckpointError, match="has not executed worse"):
-        checkpoint_before(workspace.dispatch, record, "worse")
+        checkpoint_before(workspace.records, record, "worse")
 
 
 def test_checkpoints_are_named_by_id_by_codon_and_by_what_they_were(
@@ -208,9 +208,9 @@ def test_checkpoints_are_named_by_id_by_codon_and_by_what_they_were(
     run_codons(workspace, ("good", "completed"), ("bad", "failed"))
 
     def found(name: str) -> str:
-        return find_checkpoint(workspace.dispatch, workspace.id, name).sha
+        return find_checkpoint(workspace.records, workspace.id, name).sha
 
-    first = list_checkpoints(workspace.dispatch, workspace.id)[0].sha
+    first = list_checkpoints(workspace.records, workspace.id)[0].sha
     assert found("initial") == first
     assert found("good:completed") == found("last-success") == f"{1:040x}"
     assert found("bad:error") == f"{2:040x}"
@@ -222,7 +222,7 @@ def test_checkpoints_are_named_by_id_by_codon_and_by_what_they_were(
         ("good:error", "there are: bad:error, good:completed"),
     ):
         with pytest.raises(CheckpointError, match=why):
-            find_checkpoint(workspace.dispatch, workspace.id, name)
+            find_checkpoint(workspace.records, workspace.id, name)
 
 
 def test_the_checkpoints_of_a_folder_are_read_over_http(workspace: StoredWorkspace) -> None:

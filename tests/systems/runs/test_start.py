@@ -26,7 +26,7 @@ from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import free_port
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, complete, settle, tell
 from tests.sweeping import sweeping
-from tests.systems.runs.workspaces import CAUSE, StoredWorkspace
+from tests.systems.runs.workspaces import REASON, StoredWorkspace
 from tests.systems.threads.threads import client_of
 
 LATER_MS = 3_600_000
@@ -45,7 +45,7 @@ TIDY, OTHER = plan_of("sort", "sweep"), plan_of("wash", "dry")
 def start_plan(workspace: StoredWorkspace, plan: dict[str, Any], sha: str = "") -> str:
     """Start a run of a plan, and give it an initial checkpoint if there is one."""
     run = start_run(
-        workspace.dispatch, workspace.open(), RunSetup(plan, {"kind": "fresh"}), CAUSE
+        workspace.records, workspace.open(), RunSetup(plan, {"kind": "fresh"}), REASON
     ).id
     if sha:
         tell(workspace.world, "InitialCheckpointSet", run, sha=sha)
@@ -77,7 +77,7 @@ def take_initial_checkpoint(workspace: StoredWorkspace, run: str, **shas: str) -
 
 
 def newest(workspace: StoredWorkspace) -> int:
-    return newest_run_number(workspace.dispatch, workspace.id)
+    return newest_run_number(workspace.records, workspace.id)
 
 
 # --- the next number ---------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def newest(workspace: StoredWorkspace) -> int:
 def test_the_newest_run_is_found_in_a_few_looks_however_many_there_are(
     workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views, keys = workspace.dispatch.views, workspace.world.keys
+    views, keys = workspace.records.views, workspace.world.keys
     births, reads = views.creation_digests, list[int]()
 
     def counted(names: Any) -> dict[str, str]:
@@ -100,7 +100,7 @@ def test_the_newest_run_is_found_in_a_few_looks_however_many_there_are(
         read_all(workspace.world.client, [("HSET", key, "digest", "x") for key in new])
         last = number
         reads.clear()
-        assert newest_run_number(workspace.dispatch, workspace.id) == number
+        assert newest_run_number(workspace.records, workspace.id) == number
         assert len(reads) <= READS_MAX
 
 
@@ -169,10 +169,10 @@ def test_what_a_plan_does_not_have_cannot_count_for_it_and_nothing_begins(
 
     with pytest.raises(StrangeHistoryError):
         start_run(
-            workspace.dispatch,
+            workspace.records,
             workspace.open(),
             RunSetup(TIDY, {"kind": "fresh"}, (strange,)),
-            CAUSE,
+            REASON,
         )
 
     assert newest(workspace) == 0
@@ -182,7 +182,7 @@ def test_what_counts_is_kept_as_it_was(workspace: StoredWorkspace) -> None:
     one = Execution(codon_id="sort", iteration=None, status=CodonEnd.SKIPPED, messages=2)
 
     run = start_run(
-        workspace.dispatch, workspace.open(), RunSetup(TIDY, {"kind": "fresh"}, (one,)), CAUSE
+        workspace.records, workspace.open(), RunSetup(TIDY, {"kind": "fresh"}, (one,)), REASON
     )
 
     assert run.data["done"] == [stored_execution(one)]
@@ -251,7 +251,7 @@ def test_a_workspace_is_not_closed_while_an_event_is_not_answered(
     fail_run(workspace, run)
     event: Any = {"type": "RunFailed", "data": {"run_id": run, "reason": "no"}}
     mail = {"sender": "outside", "event": event}
-    workspace.dispatch.lifecycle.post(workspace.id, mail, "once")
+    workspace.records.dispatch.lifecycle.post(workspace.id, mail, "once")
 
     with pytest.raises(RunRefusedError, match="an event that was delivered is not answered yet"):
         workspace.runs.close(workspace.folder)
@@ -264,7 +264,7 @@ def test_a_folder_whose_workspace_is_forgotten_says_so_in_a_sentence(
 ) -> None:
     workspace.runs.close(workspace.folder)
     settle(workspace.world, workspace.id)
-    settings = workspace.dispatch.settings
+    settings = workspace.records.settings
     more: dict[str, Any] = {"prune_after_s": 0.001, "archive": tmp_path / "archive"}
     pruning = client_of(settings.store, settings.prefix, **more).dispatch
     partition = partition_of(workspace.id)
@@ -274,7 +274,7 @@ def test_a_folder_whose_workspace_is_forgotten_says_so_in_a_sentence(
     assert prune.run(sweeping(pruning), partition)["pruned"] == 1
 
     with pytest.raises(RunRefusedError, match="was closed and its records are deleted; its name"):
-        open_workspace(workspace.dispatch, workspace.folder, CAUSE)
+        open_workspace(workspace.records, workspace.folder, REASON)
 
 
 # --- following events ----------------------------------------------------------------------------

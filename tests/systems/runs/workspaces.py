@@ -12,7 +12,6 @@ from typing import Any
 import redis
 
 from interlock.git.checkpoint_store import CheckpointStore
-from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.scripts import read
 from interlock.systems.runs.archive.findings import Validation
@@ -20,12 +19,12 @@ from interlock.systems.runs.client import Runs
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.start import RunSetup, open_workspace, start_run
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.records import Records
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import HOLDER, complete, settle, tell
 from tests.systems.threads.threads import client_of
 
-CAUSE = Cause("person", "as the test has it")
+REASON = "as the test has it"
 PLAN: dict[str, Any] = {"name": "tidy", "steps": [{"id": "clean", "command": "true"}]}
 COST, SENTINEL_COST = 500, 30
 # The branches of the runs that a test may start, and the checkpoints of each: the initial one, and
@@ -79,20 +78,20 @@ class StoredWorkspace:
         return CheckpointStore.open(self.folder)
 
     @property
-    def dispatch(self) -> Dispatch:
-        return self.runs.dispatch
+    def records(self) -> Records:
+        return self.runs.records
 
     def open(self) -> Record:
         """Open the workspace, and return its record as it is now."""
-        return open_workspace(self.dispatch, self.folder, CAUSE)
+        return open_workspace(self.records, self.folder, REASON)
 
     @property
     def id(self) -> str:
-        return workspace_id(self.folder, self.dispatch.settings.host)
+        return workspace_id(self.folder, self.records.settings.host)
 
     def start_run(self) -> str:
         """Start a run, with its initial checkpoint."""
-        run_id = start_run(self.dispatch, self.open(), RunSetup(PLAN, {"kind": "fresh"}), CAUSE).id
+        run_id = start_run(self.records, self.open(), RunSetup(PLAN, {"kind": "fresh"}), REASON).id
         tell(self.world, "InitialCheckpointSet", run_id, sha=self.shas[branch_of(run_id)][0])
         return run_id
 

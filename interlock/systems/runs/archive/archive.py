@@ -16,15 +16,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from interlock import CallError, Event, KernelError, Note
-from interlock.system.records import Commit, LoggedRecord, codec
-from interlock.system.tables import Record, Version, path_of, problem_of, record_id
+from interlock import CallError, KernelError
+from interlock.system.records import LoggedRecord
+from interlock.system.tables import Record, path_of, problem_of
 
 FORMAT = 1
 DIGEST = "digest"
 PROBLEMS_MAX = 5
 DEPTH_MAX = 2
 Count = Annotated[int, Field(ge=0)]
+Commit = tuple[str, str, int]  # its position, the record, and the version of the record then
 
 
 class BrokenArchiveError(CallError):
@@ -182,49 +183,20 @@ def _stored(archived: ArchivedRecord) -> dict[str, Any]:
         "birth": kept.creation_digest,
         "data": record.data,
         "counters": dict(record.counters),
-        "log": [_stored_line(line) for line in kept.lines],
+        "log": kept.log,
     }
-
-
-def _stored_line(line: Event | Note) -> dict[str, Any]:
-    if isinstance(line, Event):
-        event = json.loads(codec.event_bytes(line))
-        return {"position": f"{line.version}-0", "at_ms": line.at_ms, "event": event}
-    note = {"position": line.position, "at_ms": line.at_ms, "note": line.kind}
-    return {**note, "detail": dict(line.detail)}
 
 
 def _archived(stored: _StoredRecord) -> ArchivedRecord:
     try:
-        lines = tuple(_line(stored.id, line) for line in stored.log)
-        record = Record(
-            record_id(stored.id),
-            stored.machine,
-            stored.state,
-            Version(stored.version),
-            stored.data,
-            entered=Version(stored.entered),
-            schema=stored.schema_,
-            since_ms=stored.since_ms,
-            created_ms=stored.created_ms,
-            priority=stored.priority,
-            counters=stored.counters,
+        fields = stored.model_dump(by_alias=True)
+        birth, log = fields.pop("birth"), fields.pop("log")
+        kept = LoggedRecord.read(
+            stored.id, stored.machine, birth, log, stored.priority, stored.schema_
         )
+        return ArchivedRecord(Record(**fields), kept)
     except (KernelError, LookupError, TypeError, ValueError, AttributeError) as refusal:
         raise BrokenArchiveError(f"{stored.id} cannot be read: {refusal!r}") from None
-    kept = LoggedRecord(
-        stored.id, stored.machine, stored.birth, lines, stored.priority, stored.schema_
-    )
-    return ArchivedRecord(record, kept)
-
-
-def _line(record_id: str, line: _StoredLine) -> Event | Note:
-    pairs = {b"at": str(line.at_ms).encode()}
-    if line.event is not None:
-        pairs[b"event"] = _canonical(line.event)
-    else:
-        pairs |= {b"note": str(line.note).encode(), b"detail": _canonical(line.detail or {})}
-    return codec.line_of(record_id, line.position.encode(), pairs)
 
 
 def _canonical(value: Mapping[str, Any]) -> bytes:

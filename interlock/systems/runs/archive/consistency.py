@@ -11,7 +11,6 @@ from typing import Any
 
 from interlock import KernelError, Machine
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import recomputed
 from interlock.system.tables import Record, shortened
 from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort_key
 from interlock.systems.runs.archive.findings import Fault, Finding
@@ -54,7 +53,7 @@ def corruption_of(archived: ArchivedRecord, machines: Mapping[str, Machine]) -> 
         yield Finding(kind, record.id, f"{problem}; {IMPORT_ADVICE}")
         return
     try:
-        folded = recomputed(machines[record.machine], archived.kept)
+        folded = archived.kept.recomputed(machines[record.machine])
     except KernelError as refusal:
         yield Finding(kind, record.id, f"{refusal}; {IMPORT_ADVICE}")
         return

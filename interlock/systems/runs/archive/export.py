@@ -8,7 +8,7 @@ from pathlib import Path
 
 from interlock import CallError, Machine
 from interlock.system.files import backup_of, write_with_backup
-from interlock.system.records import Dispatch
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import (
     Archive,
@@ -52,7 +52,7 @@ class ReadExport:
     warnings: tuple[str, ...] = ()
 
 
-def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenExport:
+def write_export(records: Records, workspace: Record, file: Path) -> WrittenExport:
     """Write a workspace with all its runs into one file. Raises ExportError.
 
     The export is refused while a run is running, and where a record is damaged, so that a damaged
@@ -65,15 +65,15 @@ def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenEx
                 f"{file} is a state file in the page's names, which an export does not replace; "
                 "write to another file"
             )
-        return not _problem(old, dispatch.machines)
+        return not _problem(old, records.machines)
 
-    _refuse_while_active(dispatch, workspace)
-    found = inventory(dispatch, workspace.id)
+    _refuse_while_active(records, workspace)
+    found = inventory(records, workspace.id)
     if found.changed:
         raise ExportError(
             f"the runs of {workspace.data['folder']} changed while they were read; try again"
         )
-    wrong = [*found.unreadable, *export_findings(found.archive, dispatch.machines)]
+    wrong = [*found.unreadable, *export_findings(found.archive, records.machines)]
     if wrong:
         first = f"{wrong[0].type} at {wrong[0].where}: {wrong[0].message}"
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -128,13 +128,13 @@ def validate_export(file: Path, machines: Machines, folder: Path | None) -> Vali
     return validation(found)
 
 
-def _refuse_while_active(dispatch: Dispatch, workspace: Record) -> None:
-    holds, folder = dispatch.views.holds(workspace.id), workspace.data["folder"]
+def _refuse_while_active(records: Records, workspace: Record) -> None:
+    holds, folder = records.views.holds(workspace.id), workspace.data["folder"]
     if holds:
         holders = ", ".join(f"{name} {holder}" for name, holder in holds.items())
         raise ExportError(f"{folder} is held by {holders} now; wait for its end, or stop it")
     acknowledged = str(workspace.data.get("acknowledged", NOTHING_READ))
-    if dispatch.inboxes.after(workspace.id, acknowledged, 1):
+    if records.inboxes.after(workspace.id, acknowledged, 1):
         raise ExportError(
             f"events that were delivered to {folder} are not read yet; is a worker up?"
         )

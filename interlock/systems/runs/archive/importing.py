@@ -7,13 +7,12 @@ An import that was interrupted continues when it is repeated.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import CallError
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import HOLDER, Dispatch, NoteDraft, Restoration, Restored
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import Archive
 from interlock.systems.runs.archive.export import read_export
@@ -36,27 +35,25 @@ class ImportResult:
     warnings: tuple[str, ...] = ()
 
 
-def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -> ImportResult:
+def import_export(records: Records, file: Path, folder: Path) -> ImportResult:
     """Restore an export. Raises ExportError, ImportRefusedError, RestoreRefusedError."""
-    found = read_export(file, dispatch.machines)
-    _refuse_elsewhere(dispatch, found.archive, folder)
-    _refuse_over_another(dispatch, found.archive)
+    found = read_export(file, records.machines)
+    _refuse_elsewhere(records, found.archive, folder)
+    _refuse_over_another(records, found.archive)
     root = found.archive.workspace
-    restoration = Restoration(dispatch.client, dispatch.keys, dispatch.machines, name=RUN)
-    results = Counter(restoration.restore(archived.kept) for archived in found.archive.records)
+    restoration = records.restoration(RUN)
+    results = [restoration.restore(archived.kept) for archived in found.archive.records]
     restoration.restore_family_log(root, found.archive.commits)
-    draft = NoteDraft(
-        "imported", {"actor": actor, "file": str(found.source), "records": results.total()}
-    )
-    workspace = dispatch.views.record(root)
-    dispatch.lifecycle.note(workspace, draft, op_id=f"imported:{found.archive.exported_ms}")
+    workspace = records.views.record(root)
+    detail = {"actor": records.actor, "file": str(found.source), "records": len(results)}
+    records.note(workspace, "imported", detail, op_id=f"imported:{found.archive.exported_ms}")
     restoration.finish(root)
-    written, existing = results[Restored.WRITTEN], results[Restored.THERE]
+    written, existing = results.count(True), results.count(False)
     return ImportResult(workspace, found.source, written, existing, found.warnings)
 
 
-def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> None:
-    host, resolved = dispatch.settings.host, folder.resolve()
+def _refuse_elsewhere(records: Records, archive: Archive, folder: Path) -> None:
+    host, resolved = records.settings.host, folder.resolve()
     if workspace_id(folder, host) == archive.workspace:
         return
     root = archive.root
@@ -68,14 +65,14 @@ def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> Non
     )
 
 
-def _refuse_over_another(dispatch: Dispatch, archive: Archive) -> None:
+def _refuse_over_another(records: Records, archive: Archive) -> None:
     """Refuse where the store has this workspace, unless an import of it was interrupted."""
     root = archive.workspace
     try:
-        workspace = dispatch.views.record(root)
+        workspace = records.views.record(root)
     except UnknownRecordError:
         return
-    if dispatch.views.holds(root).get(RUN) != f"{root}/{HOLDER}":
+    if records.views.holds(root).get(RUN) != records.restoration(RUN).holder(root):
         raise ImportRefusedError(
             f"the store has {workspace.data['folder']} already, so nothing was imported; "
             "`interlock run validate` says whether it is consistent"

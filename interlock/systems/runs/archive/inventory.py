@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from interlock import KernelError, StoreError
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import NOTHING_YET, Commit, Dispatch, LoggedRecord, Repairs
-from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort_key
+from interlock.system.records import LoggedRecord, Records
+from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, Commit, sort_key
 from interlock.systems.runs.archive.consistency import IMPORT_ADVICE, MACHINES
 from interlock.systems.runs.archive.findings import Fault, Finding
+from interlock.systems.runs.machines.run.table import SELF as RUN
 
 PAGE = 500
+FROM_THE_START = "0-0"  # the position before all commits of a workspace
 READS_MAX = 5
 # How many numbers after the last known one are looked up: an index may have lost their records.
 NUMBERS_AHEAD = 10
@@ -22,13 +25,15 @@ NUMBERS_AHEAD = 10
 class Inventory:
     """The records of a workspace that can be read, findings about the others, and the last commit.
 
-    `holds` maps each name that is held in the workspace to its holder. `changed` says that commits
-    were made during every attempt to read it.
+    `holds` maps each name that is held in the workspace to its holder; while its runs are imported,
+    the `importer` holds that of a run. `changed` says that commits were made during every attempt
+    to read it.
     """
 
     archive: Archive
     unreadable: tuple[Finding, ...]
     holds: dict[str, str]
+    importer: str
     position: str
     changed: bool
 
@@ -38,42 +43,39 @@ class Inventory:
         return not self.unreadable and not self.changed
 
 
-def inventory(dispatch: Dispatch, workspace: str, runs: Collection[str] | None = None) -> Inventory:
+def inventory(records: Records, workspace: str, runs: Collection[str] | None = None) -> Inventory:
     """Read a workspace; if it changed while it was read, read it again.
 
     With the ids of some of its runs only its own record, those runs and their codons are read, and
     no commits: that takes no longer in a workspace with a thousand other runs.
     """
-    repairs = Repairs(dispatch.client, dispatch.keys)
-    before = _revision(dispatch, repairs, workspace)
+    before = _revision(records, workspace)
     for _ in range(READS_MAX):
-        found = _read_once(dispatch, workspace, before[0], runs)
-        after = _revision(dispatch, repairs, workspace)
+        found = _read_once(records, workspace, before[0], runs)
+        after = _revision(records, workspace)
         if after == before:
             return found
         before = after
     return replace(found, changed=True)
 
 
-def is_known(dispatch: Dispatch, workspace: str) -> bool:
+def is_known(records: Records, workspace: str) -> bool:
     """Return whether the store has anything of a workspace, even if its own record is lost."""
-    commits = tuple(_commits(dispatch, workspace))
-    return bool(
-        commits or dispatch.views.creation_digests(_ids(dispatch, workspace, commits, None))
-    )
+    commits = tuple(_commits(records, workspace))
+    return bool(commits or records.views.creation_digests(_ids(records, workspace, commits, None)))
 
 
 def _read_once(
-    dispatch: Dispatch, workspace: str, position: str, runs: Collection[str] | None
+    records: Records, workspace: str, position: str, runs: Collection[str] | None
 ) -> Inventory:
-    commits = tuple(_commits(dispatch, workspace)) if runs is None else ()
-    records: list[ArchivedRecord] = []
+    commits = tuple(_commits(records, workspace)) if runs is None else ()
+    archived: list[ArchivedRecord] = []
     unreadable: list[Finding] = []
-    ids = _ids(dispatch, workspace, commits, runs)
-    digests = dispatch.views.creation_digests(ids)
+    ids = _ids(records, workspace, commits, runs)
+    digests = records.views.creation_digests(ids)
     for name in ids:
         try:
-            records.append(_read(dispatch, name, digests.get(name, "")))
+            archived.append(_read(records, name, digests.get(name, "")))
         except UnknownRecordError:
             fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[name.count("/")]
             message = f"its {MACHINES[name.count('/')]} was committed, but its record is gone"
@@ -84,14 +86,15 @@ def _read_once(
         except (KernelError, LookupError, TypeError, ValueError, AssertionError) as refusal:
             message = f"it cannot be read: {type(refusal).__name__}: {refusal}; {IMPORT_ADVICE}"
             unreadable.append(Finding(Fault.CORRUPTED_DATA, name, message))
-    archive = Archive(workspace, dispatch.views.now_ms(), tuple(records), commits)
-    holds = dispatch.views.holds(workspace)
-    return Inventory(archive, tuple(unreadable), holds, position, changed=False)
+    archive = Archive(workspace, records.now_ms(), tuple(archived), commits)
+    holds = records.views.holds(workspace)
+    importer = records.restoration(RUN).holder(workspace)
+    return Inventory(archive, tuple(unreadable), holds, importer, position, changed=False)
 
 
-def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedRecord:
-    record = dispatch.views.record(record_id)
-    lines = tuple(dispatch.views.history(record_id))
+def _read(records: Records, record_id: str, creation_digest: str) -> ArchivedRecord:
+    record = records.views.record(record_id)
+    lines = tuple(records.views.history(record_id))
     kept = LoggedRecord(
         record_id, record.machine, creation_digest, lines, record.priority, record.schema
     )
@@ -99,7 +102,7 @@ def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedR
 
 
 def _ids(
-    dispatch: Dispatch,
+    records: Records,
     workspace: str,
     commits: tuple[Commit, ...],
     runs: Collection[str] | None,
@@ -111,8 +114,8 @@ def _ids(
     found = {workspace, *(runs or ())} | {record_id for _, record_id, _ in commits}
     if runs is None:
         for name in MACHINES[1:]:
-            found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
-    while more := dispatch.views.creation_digests(_unlisted_ids(workspace, found, runs)):
+            found.update(records.views.ids(records.machines[name], root=workspace))
+    while more := records.views.creation_digests(_unlisted_ids(workspace, found, runs)):
         found |= set(more)
     return sorted(found, key=sort_key)
 
@@ -136,17 +139,16 @@ def _unlisted_ids(workspace: str, found: set[str], runs: Collection[str] | None)
     return [record_id for record_id in numbered if record_id not in found]
 
 
-def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
-    after = NOTHING_YET
-    while page := dispatch.views.family_log(workspace, after, PAGE):
+def _commits(records: Records, workspace: str) -> Iterator[Commit]:
+    after = FROM_THE_START
+    while page := records.views.family_log(workspace, after, PAGE):
         yield from ((position, str(record), version) for position, record, version in page)
         after = page[-1][0]
 
 
-def _revision(dispatch: Dispatch, repairs: Repairs, workspace: str) -> tuple[str, int]:
+def _revision(records: Records, workspace: str) -> tuple[str, int]:
     """Return the position of the last commit and the version; every commit changes one of them."""
-    try:
-        version = dispatch.views.record(workspace).version
-    except (KernelError, LookupError, TypeError, ValueError):
-        return repairs.position(workspace), 0
-    return repairs.position(workspace), version
+    version = 0
+    with suppress(KernelError, LookupError, TypeError, ValueError):
+        version = int(records.views.record(workspace).version)
+    return records.repairs.position(workspace), version

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from interlock.system.records import Dispatch, NoteDraft, Repairs, codec
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.archive.consistency import (
     corruption_of,
@@ -23,38 +23,35 @@ from interlock.systems.runs.archive.validation import finished_holders, orphaned
 from interlock.systems.runs.paths import FOLDER
 
 ORPHANED = ".orphaned"
+CORRECTION_BYTES_MAX = 128 * 1024  # of the note of a repair: half of what a note may have
 
 
-def repair_workspace(dispatch: Dispatch, workspace: str, *, actor: str) -> Validation:
+def repair_workspace(records: Records, workspace: str) -> Validation:
     """Repair a workspace; return the repairs, and what is still wrong with it."""
-    found = inventory(dispatch, workspace)
+    found = inventory(records, workspace)
     root = found.archive.root
     done = [
-        *(_free_names(dispatch, root.record, found, actor) if root else ()),
-        *_recount(dispatch, found, actor),
-        *_move_orphaned_folders(dispatch, found),
+        *(_free_names(records, root.record, found) if root else ()),
+        *_recount(records, found),
+        *_move_orphaned_folders(records, found),
     ]
-    left = validate(dispatch, workspace)
+    left = validate(records, workspace)
     return validation((*left.errors, *left.warnings), done)
 
 
-def _free_names(
-    dispatch: Dispatch, workspace: Record, found: Inventory, actor: str
-) -> Iterator[str]:
+def _free_names(records: Records, workspace: Record, found: Inventory) -> Iterator[str]:
     """Free the names whose holder has ended; the store checks that again."""
-    repairs = Repairs(dispatch.client, dispatch.keys)
     for name, holder in finished_holders(found):
-        if repairs.free(workspace.id, name, holder) == "freed":
-            draft = NoteDraft("freed", {"name": name, "holder": holder, "actor": actor})
-            dispatch.lifecycle.note(
-                workspace, draft, op_id=f"freed:{name}:{holder}:{found.position}"
-            )
+        if records.repairs.free(workspace.id, name, holder) == "freed":
+            detail = {"name": name, "holder": holder, "actor": records.actor}
+            op_id = f"freed:{name}:{holder}:{found.position}"
+            records.note(workspace, "freed", detail, op_id=op_id)
             yield f"the workspace is no longer held for {name} {holder}, which ended or is lost"
 
 
-def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
+def _recount(records: Records, found: Inventory) -> Iterator[str]:
     """Correct wrong sums, if every record can be read and agrees with its log."""
-    archive, machines = found.archive, dispatch.machines
+    archive, machines = found.archive, records.machines
     damaged = any(True for archived in archive.records for _ in corruption_of(archived, machines))
     if not found.is_complete or damaged or any(True for _ in missing_numbers(archive)):
         return
@@ -66,9 +63,10 @@ def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
         name, counters = str(archived.record.id), archived.record.counters
         stored[name] = {counter: counters.get(counter, 0) for counter in expected[name]}
     corrected = {name: expected[name] for name in wrong}
-    note = {"actor": actor, **_correction(corrected, {name: stored[name] for name in wrong})}
-    repairs = Repairs(dispatch.client, dispatch.keys)
-    status = repairs.recount(archive.workspace, corrected, position=found.position, why=note)
+    was = {name: stored[name] for name in wrong}
+    note = {"actor": records.actor, **_correction(corrected, was)}
+    position, repairs = found.position, records.repairs
+    status = repairs.recount(archive.workspace, corrected, position=position, why=note)
     if status == "recounted":
         yield f"the sums of {', '.join(wrong)} were set to what their codons add up to"
 
@@ -78,17 +76,17 @@ def _correction(
 ) -> dict[str, object]:
     """Return the corrected sums for the note, or only their number if they would not fit."""
     note: dict[str, object] = {"now": now, "was": was}
-    if len(json.dumps(note)) > codec.PAYLOAD_BYTES_MAX // 2:
+    if len(json.dumps(note)) > CORRECTION_BYTES_MAX:
         return {"records": len(now)}
     return note
 
 
-def _move_orphaned_folders(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
+def _move_orphaned_folders(records: Records, found: Inventory) -> Iterator[str]:
     """Move the folders that belong to no record to `.orphaned`; nothing is deleted."""
-    home = dispatch.settings.home.absolute() / FOLDER
+    home = records.settings.home.absolute() / FOLDER
     unreadable = [finding.where for finding in found.unreadable]
-    for folder, record_id in list(orphaned_folders(dispatch, found.archive, unreadable)):
-        if dispatch.views.creation_digests([record_id]):
+    for folder, record_id in list(orphaned_folders(records, found.archive, unreadable)):
+        if records.views.creation_digests([record_id]):
             continue  # The record was created since: a folder is made after its record.
         target = _free_name(home / ORPHANED / folder.relative_to(home))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -12,7 +12,7 @@ from pathlib import Path
 from interlock.git.checkpoint_files import CheckpointStoreError
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
-from interlock.system.records import HOLDER, Dispatch
+from interlock.system.records import Records
 from interlock.systems.runs.archive.archive import Archive
 from interlock.systems.runs.archive.consistency import (
     checkpoint_shas,
@@ -37,24 +37,24 @@ CLEANUP_MS = CODON_CLEANUP.lease_ms + CODON_CLEANUP.grace_ms
 NUMBER = re.compile(r"[0-9]+")
 
 
-def validate(dispatch: Dispatch, workspace: str) -> Validation:
+def validate(records: Records, workspace: str) -> Validation:
     """Return everything that is wrong with the runs of a workspace, by the workspace's id."""
-    return validation(_findings(dispatch, inventory(dispatch, workspace)))
+    return validation(_findings(records, inventory(records, workspace)))
 
 
-def validate_runs(dispatch: Dispatch, workspace: str, runs: Collection[str]) -> Validation:
+def validate_runs(records: Records, workspace: str, runs: Collection[str]) -> Validation:
     """Return what is wrong with a workspace's record, its holders, and some of its runs.
 
     Sums of costs, checkpoints and folders are not looked at. Nothing is found while the records
     change: then a run is running, and its supervisor is the one that writes them.
     """
-    found = inventory(dispatch, workspace, runs)
+    found = inventory(records, workspace, runs)
     if found.changed:
         return validation(())
     # The other runs were not read, so they look like gaps in the numbers.
     return validation(
         finding
-        for finding in _record_findings(dispatch, found)
+        for finding in _record_findings(records, found)
         if "/".join(finding.where.split("/")[:2]) in {workspace, *runs}
     )
 
@@ -98,11 +98,11 @@ def shas_missing(named: Mapping[str, str], folder: Path, where: str) -> Iterator
 
 
 def orphaned_folders(
-    dispatch: Dispatch, archive: Archive, unreadable: Iterable[str]
+    records: Records, archive: Archive, unreadable: Iterable[str]
 ) -> Iterator[tuple[Path, str]]:
     """Yield the work folders that belong to no record, with the id that the record would have."""
     known = {archived.record.id for archived in archive.records} | set(unreadable)
-    for run_folder in _folders(RunPaths(archive.workspace, dispatch.settings).work_folder):
+    for run_folder in _folders(RunPaths(archive.workspace, records.settings).work_folder):
         run_id = f"{archive.workspace}/{run_folder.name}"
         if run_id not in known:
             yield run_folder, run_id
@@ -120,14 +120,14 @@ def finished_holders(found: Inventory) -> Iterator[tuple[str, str]]:
     }
     active = {record.id for record in unfinished(found.archive)}
     for name, holder in found.holds.items():
-        if holder not in {_importer(found), *unreadable, *active}:
+        if holder not in {found.importer, *unreadable, *active}:
             yield name, holder
 
 
-def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
-    archive, machines = found.archive, dispatch.machines
+def _findings(records: Records, found: Inventory) -> Iterator[Finding]:
+    archive, machines = found.archive, records.machines
     unreadable = {finding.where for finding in found.unreadable}
-    of_records = list(_record_findings(dispatch, found))
+    of_records = list(_record_findings(records, found))
     yield from of_records
     if archive.root is not None:
         folder = Path(str(archive.root.record.data.get("folder", "")))
@@ -136,7 +136,7 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
     if found.is_complete and not damaged:
         yield from wrong_counters(archive, machines)
         yield from wrong_earlier_sums(archive, machines)
-    for orphaned, _ in orphaned_folders(dispatch, archive, unreadable):
+    for orphaned, _ in orphaned_folders(records, archive, unreadable):
         message = (
             f"the folder {orphaned} belongs to no run or codon of this store; "
             "`interlock run validate --repair` moves it away, or delete it"
@@ -144,13 +144,13 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
         yield Finding(Fault.ORPHANED_FOLDER, archive.workspace, message)
 
 
-def _record_findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
+def _record_findings(records: Records, found: Inventory) -> Iterator[Finding]:
     """Yield findings that need nothing but the records that were read, with their logs."""
     archive = found.archive
     unreadable = {finding.where for finding in found.unreadable}
     yield from found.unreadable
     for archived in archive.records:
-        yield from corruption_of(archived, dispatch.machines)
+        yield from corruption_of(archived, records.machines)
     yield from (finding for finding in missing_numbers(archive) if finding.where not in unreadable)
     yield from _hold_findings(found)
     for archived in archive.at_depth(2):
@@ -168,7 +168,7 @@ def _hold_findings(found: Inventory) -> Iterator[Finding]:
         condition = f"is {states[holder]}" if holder in states else "is missing"
         message = f"the workspace is held for {name} {holder}, which {condition}; {free}"
         yield Finding(fault, archive.workspace, message)
-    if holds.get(RUN) == _importer(found):
+    if holds.get(RUN) == found.importer:
         message = "an import of its runs was interrupted; repeat it: `interlock run import`"
         yield Finding(Fault.MISSING_RUN, archive.workspace, message)
     for record in unfinished(archive):
@@ -204,10 +204,6 @@ def _misplaced_codons(found: Inventory) -> Iterator[Finding]:
                 "no worker ends it; start one, for example with `interlock up`"
             )
             yield Finding(Fault.INVALID_CODON, codon.id, message)
-
-
-def _importer(found: Inventory) -> str:
-    return f"{found.archive.workspace}/{HOLDER}"
 
 
 def _folders(work_folder: Path) -> list[Path]:

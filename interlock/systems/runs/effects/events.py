@@ -14,8 +14,8 @@ from interlock.system.errors import (
     InvalidTransitionError,
     MetadataValidationError,
 )
-from interlock.system.records import Call, Dispatch, Mail, NoteDraft, NotYetError, Warrant
-from interlock.system.tables import Cause, Record
+from interlock.system.records import Mail, NotYetError, Records
+from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of
 from interlock.systems.runs.machines.events import CodonStarted, RunEvent, RunStarted, run_event
 from interlock.systems.runs.machines.published_names import published_error
@@ -23,7 +23,6 @@ from interlock.systems.runs.machines.translation import wanted
 from interlock.systems.runs.start import find_run, start_run_from_event
 
 PAGE = 100  # posted events that are read at one time
-COMPONENT = "events"
 # Errors that the sender of an event could have avoided, whatever the state of the record.
 DEFECTS = (InvalidTransitionError, MetadataValidationError)
 
@@ -57,12 +56,12 @@ class EventResult:
 def apply_events(work: EffectWork) -> None:
     """Apply the delivered events of a workspace. An event that is refused is answered too."""
     while True:
-        workspace = work.dispatch.views.record(work.record.id)
+        workspace = work.records.views.record(work.record.id)
         if workspace.state != "open":
             return
         _refuse_second_reader(work, workspace)
         cursor = str(workspace.data["acknowledged"])
-        mails = work.dispatch.inboxes.after(workspace.id, cursor, PAGE)
+        mails = work.records.inboxes.after(workspace.id, cursor, PAGE)
         if not mails:
             return
         for mail in mails:
@@ -83,11 +82,11 @@ def _refuse_second_reader(work: EffectWork, workspace: Record) -> None:
 
 def _read(work: EffectWork, workspace: Record, mail: Mail) -> bool:
     """Apply one event, answer it, and mark it as read; return False where another worker did."""
-    result = apply_event(work.dispatch, workspace, mail)
+    result = apply_event(work.records, workspace, mail)
     about = {"mail": mail.id, "sender": mail.fields["sender"], "type": mail.fields["event"]["type"]}
     kind = "event_applied" if result.applied else "event_refused"
-    draft = NoteDraft(kind, {**about, **result.stored()})
-    work.retried(lambda: work.dispatch.lifecycle.note(workspace, draft, op_id=f"answer:{mail.id}"))
+    detail, op_id = {**about, **result.stored()}, f"answer:{mail.id}"
+    work.retried(lambda: work.records.note(workspace, kind, detail, op_id=op_id))
     try:
         work.fire(Outcome("event_read", {"upto": mail.id}))
     except GuardRefusedError:
@@ -99,14 +98,14 @@ def _number(token: str) -> int:
     return int(token.partition("-")[0])
 
 
-def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResult:
+def apply_event(records: Records, workspace: Record, mail: Mail) -> EventResult:
     """Apply one event. An error of the event is part of the result, and is not raised.
 
     Raises StoreError and ConflictError. The call can be repeated: the event still counts once.
     """
     sender = str(mail.fields["sender"])
     try:
-        record = _applied(dispatch, workspace, run_event(mail.fields["event"]), sender, mail.id)
+        record = _applied(records, workspace, run_event(mail.fields["event"]), sender, mail.id)
     except CallError as error_of_event:
         # An event in the page's names is answered in them.
         is_theirs = "names" in mail.fields
@@ -117,33 +116,32 @@ def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResul
 
 
 def _applied(
-    dispatch: Dispatch, workspace: Record, event: RunEvent, sender: str, mail_id: str
+    records: Records, workspace: Record, event: RunEvent, sender: str, mail_id: str
 ) -> Record:
-    cause = Cause(COMPONENT, f"sent by {sender}")
+    reason = f"sent by {sender}"
     if isinstance(event, RunStarted):
-        return start_run_from_event(dispatch, workspace, event.data, cause, op_id=mail_id)
+        return start_run_from_event(records, workspace, event.data, f"{reason} ({mail_id})")
     if isinstance(event, CodonStarted):
         raise UnknownCodonError(
             f"{event.data.codon_id} is not started: a run's supervisor starts its codons, in the "
             "order of its plan"
         )
-    target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
+    target = _target(records, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
     op_id = f"event:{mail_id}"
-    if dispatch.lifecycle.op_outcome(target.id, op_id):
+    if records.was_made(target.id, op_id):
         # It was applied before, but not answered. The record's state may have changed since.
         return target
     trigger, payload = wanted(event, target.state)
-    call = Call(cause, op_id, Warrant.component(COMPONENT))
-    fired = dispatch.lifecycle.fire(target, trigger, payload, call)
-    return fired.record or dispatch.views.record(target.id)
+    fired = records.fire(target, trigger, payload, op_id=op_id, reason=reason)
+    return fired.record or records.views.record(target.id)
 
 
-def _target(dispatch: Dispatch, workspace: Record, run_id: str, codon_id: str) -> Record:
-    run = find_run(dispatch, workspace, run_id)
+def _target(records: Records, workspace: Record, run_id: str, codon_id: str) -> Record:
+    run = find_run(records, workspace, run_id)
     if not codon_id:
         return run
     record: Record
-    for record in reversed(codons_of(dispatch.views, run.id)):
+    for record in reversed(codons_of(records, run.id)):
         if record.data["codon_id"] == codon_id:
             return record
     raise UnknownCodonError(f"there is no codon {codon_id} in run {run.id}")

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from interlock import Event
 from interlock.system.errors import InvalidTransitionError, MetadataValidationError
 from interlock.system.tables import RecordData as Data
-from interlock.system.tables import parent_of
 from interlock.systems.runs.machines.codon.changes import FORCED, forced
 from interlock.systems.runs.machines.codon.names import TO, State
 from interlock.systems.runs.machines.codon.names import Trigger as CodonTrigger
@@ -91,7 +90,7 @@ def published(event: Event, machine: str, record_data: Data) -> dict[str, Any] |
     `record_data` is the data of the line's record, as it is now.
     """
     if machine == "codon":
-        run_id = str(parent_of(event.record_id))
+        run_id = event.record_id.rpartition("/")[0]
         found = _of_codon(event, {"run_id": run_id, "codon_id": record_data["codon_id"]})
     elif machine == "run":
         found = _of_run(event, {"run_id": event.record_id}, record_data)

@@ -143,7 +143,7 @@ def test_nothing_is_exported_while_a_run_is_running(workspace: StoredWorkspace) 
 def test_nothing_is_exported_while_an_event_is_not_read(workspace: StoredWorkspace) -> None:
     run = workspace.completed_run()
     event = {"type": "RunCompleted", "data": {"run_id": run}}
-    workspace.dispatch.lifecycle.post(workspace.id, {"sender": "s", "event": event}, "op")
+    workspace.records.dispatch.lifecycle.post(workspace.id, {"sender": "s", "event": event}, "op")
 
     with pytest.raises(ExportError, match="not read yet"):
         export(workspace)

@@ -36,7 +36,7 @@ def everything(workspace: StoredWorkspace) -> dict[str, Any]:
     """Return all that the store shows of a workspace, without the note of an import."""
     client, keys = workspace.world.client, workspace.world.keys
     views, root = workspace.world.views, workspace.id
-    found = workspace.dispatch.views.records([root, *(f"{root}/{n}" for n in (1, 2))])
+    found = workspace.records.views.records([root, *(f"{root}/{n}" for n in (1, 2))])
     codons = [one for run in (1, 2) for one in workspace.runs.codons(f"{root}/{run}")]
     records = {str(one.id): one for one in (*found.values(), *codons)}
     logs = {
@@ -92,7 +92,7 @@ def test_a_lost_store_gets_back_what_it_had(workspace: StoredWorkspace) -> None:
     assert (done.written, done.existing, done.warnings) == (6, 0, ())
     assert everything(workspace) == before
     assert workspace.validate().valid, workspace.validate()
-    assert verify_all(workspace.dispatch, None)["faults"] == []
+    assert verify_all(workspace.records.dispatch, None)["faults"] == []
     assert [one.kind for one in workspace.world.notes(workspace.id)] == ["imported"]
 
 
@@ -125,11 +125,11 @@ def test_mail_after_an_import_comes_after_what_was_read_before_it(
     workspace.runs.import_(file, workspace.folder)
 
     event = {"type": "RunCompleted", "data": {"run_id": run}}
-    workspace.dispatch.lifecycle.post(workspace.id, {"sender": "s", "event": event}, "op")
+    workspace.records.dispatch.lifecycle.post(workspace.id, {"sender": "s", "event": event}, "op")
 
-    unread = workspace.dispatch.inboxes.after(workspace.id, ahead, 10)
+    unread = workspace.records.inboxes.after(workspace.id, ahead, 10)
     assert [one.fields["event"]["type"] for one in unread] == ["RunCompleted"]
-    assert len(workspace.dispatch.inboxes.after(workspace.id, "0-0", 10)) == 1
+    assert len(workspace.records.inboxes.after(workspace.id, "0-0", 10)) == 1
 
 
 def test_an_import_that_breaks_off_anywhere_is_repeated_and_keeps_others_out_until_then(

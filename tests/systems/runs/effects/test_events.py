@@ -26,7 +26,7 @@ def mail_of(kind: str, *, mail: str = "17-0", **data: Any) -> Mail:
 
 
 def apply(workspace: StoredWorkspace, mail: Mail) -> EventResult:
-    return apply_event(workspace.dispatch, workspace.open(), mail)
+    return apply_event(workspace.records.named("events"), workspace.open(), mail)
 
 
 def run_started(workspace: StoredWorkspace, source: str, *, mail: str = "17-0") -> Mail:
@@ -58,7 +58,7 @@ def test_to_go_on_from_what_is_no_run_of_the_workspace_is_refused_and_what_follo
 
         assert (refused.applied, refused.error) == (False, "RunRefusedError")
         assert refused.why == f"there is no run {source} of {workspace.id}"
-    assert newest_run_number(workspace.dispatch, workspace.id) == 1
+    assert newest_run_number(workspace.records, workspace.id) == 1
     assert apply(workspace, run_started(workspace, "1", mail="18-0")).record == f"{workspace.id}/2"
 
 
@@ -102,7 +102,7 @@ def unclaimed(workspace: StoredWorkspace) -> str:
 
 def read_events(workspace: StoredWorkspace) -> str:
     """Perform the effect that reads events, and return its line."""
-    runner = Runner(workspace.dispatch, Resources(workspace.dispatch.settings))
+    runner = Runner(workspace.records.dispatch, Resources(workspace.records.settings))
     machine, handler = MACHINES["workspace"], handlers()["workspace.events"]
     return perform(runner, machine, "events", handler, unclaimed(workspace))
 
@@ -152,7 +152,7 @@ def test_an_event_is_answered_in_the_names_in_which_it_came(
     for fields in (moved, skipping):
         event: Any = {"type": "CodonTransitioned", "data": {**ids, **fields}}
         workspace.runs.transition(workspace.open(), event)
-    mails = workspace.dispatch.inboxes.after(workspace.id, "0-0", 10)
+    mails = workspace.records.inboxes.after(workspace.id, "0-0", 10)
 
     whys = [apply(workspace, mail).why for mail in mails]
 
@@ -205,4 +205,4 @@ def test_a_run_that_was_begun_and_not_answered_begins_once(
 
     assert (first.record, again.record) == (f"{workspace.id}/2", f"{workspace.id}/2")
     assert again.applied
-    assert newest_run_number(workspace.dispatch, workspace.id) == 2
+    assert newest_run_number(workspace.records, workspace.id) == 2
