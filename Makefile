@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
 UV   := .lock-venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --custom-compile-command "make lock" --quiet $(UPGRADE)
 OURS := pyproject.toml --group build \
-        --extra embedded --extra examples --extra server --extra web --extra otel
+        --extra examples --extra server --extra threads --extra web --extra otel
 
 # Tests and checks start hundreds of processes: without bytecode each compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -46,15 +46,9 @@ _MODULES = {
     "workers.engine.work": ("EffectWork", "Outcome", "OverBudgetError"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
-    "systems.jobs.client": ("Graphs",),
-    "systems.jobs.status": ("GraphView",),
-    "systems.loops.client": ("Loops",),
     "workers.remote.client": ("HttpClient",),
-    "systems.runs.client": ("Runs",),
-    "systems.tasks.client": ("Tasks",),
     "workers.terminal.answer": ("guarded",),
     "workers.engine.submission": ("Submitted",),
-    "systems.threads.client": ("Threads",),
     "workflow.changing": ("Refuse",),
     "workflow.data": ("Because", "Data", "Inbox", "Log", "Sum"),
     "workflow.durations": ("days", "hours", "minutes", "seconds"),
@@ -64,12 +58,32 @@ _MODULES = {
     "workflow.work": ("Work",),
     "workflow.workflow": ("Workflow",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - a list, made from the table above
+# The clients of the systems, and what they return, by the name of the system.
+_OF_SYSTEMS = {
+    "jobs": {"client": ("Graphs",), "status": ("GraphView",)},
+    "loops": {"client": ("Loops",)},
+    "runs": {"client": ("Runs",)},
+    "tasks": {"client": ("Tasks",)},
+    "threads": {"client": ("Threads",)},
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names} | {
+    name: f"systems.{system}.{module}"
+    for system, modules in _OF_SYSTEMS.items()
+    for module, names in modules.items()
+    for name in names
+}
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name. Raises AttributeError for any other."""
+    """Return a public name. Raises AttributeError for any other.
+
+    Raises ImportError, with how to install it, if a package is missing that the name needs.
+    """
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    except ModuleNotFoundError as missing:
+        from interlock.extras import needed  # noqa: PLC0415 - the watchdog does without it
+
+        raise ImportError(needed(name, missing)) from missing

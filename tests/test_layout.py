@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.extras import EXTRAS
 from interlock.kernel.machines import MACHINES
 from interlock.systems import NAMES
 from interlock.workers.engine.builtin import BUILTIN
@@ -40,9 +41,13 @@ FOLDERS = {
 # Homeless code under another name: each of these hides a noun that is missing.
 REFUSED = {"utils", "util", "common", "helpers", "base", "misc", "types", "manager", "core"}
 # The core: it gets what it shows of systems from the registry, and names none.
-CORE = tuple(
-    f"interlock/{folder}/**/*.py"
-    for folder in ("git", "kernel", "system", "testing", "workers", "workflow")
+CORE = (
+    "interlock/[!_]*.py",
+    "interlock/__main__.py",
+    *(
+        f"interlock/{folder}/**/*.py"
+        for folder in ("git", "kernel", "system", "testing", "workers", "workflow")
+    ),
 )
 # As parts of an identifier these mean one system; `run`, `task` or `thread` mean other things too.
 UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
@@ -224,6 +229,35 @@ def test_the_core_names_no_system() -> None:
     ]
 
     assert not faults, "let the registry say it: a field of System (interlock/workers/engine)"
+
+
+def test_the_public_names_of_systems_are_rows_of_a_table() -> None:
+    tree = ast.parse((CODE / "__init__.py").read_text("utf-8"))
+    imported = {
+        alias.name if isinstance(node, ast.Import) else str(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    (table,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_OF_SYSTEMS"
+    )
+
+    assert not [name for name in imported if name.startswith("interlock.systems")]
+    assert set(table) <= set(NAMES)
+
+
+def test_every_system_has_an_extra_and_all_brings_each() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    (everything,) = extras["all"]
+    named = set(everything.removeprefix("interlock[").removesuffix("]").split(","))
+
+    assert set(NAMES) <= named <= set(extras)
+    assert set(EXTRAS.values()) <= set(extras)
 
 
 def test_no_template_of_the_console_names_a_machine() -> None:

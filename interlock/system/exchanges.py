@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from interlock.workers.gateways.llm.cost import Bound, Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import exchange_of, open_exchange
+from interlock.extras import needed
+from interlock.workers.config import SettingsError
+
+try:
+    from interlock.workers.gateways.llm.cost import Bound, Ledger
+    from interlock.workers.gateways.llm.exchange import Exchange
+    from interlock.workers.gateways.llm.model import exchange_of, open_exchange
+except ModuleNotFoundError as missing:
+    raise SettingsError(needed("A language model", missing)) from missing
 
 __all__ = [
     "Bound",

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from interlock.extras import needed
 from interlock.systems import NAMES
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.system import CommandRow, Panel, SystemsError, load
@@ -59,7 +60,6 @@ OF_OPERATORS = (
     CommandRow("top", f"{TOP}:top", Panel.LOOK, "Watch what is at work, and what waits."),
     CommandRow("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
-    CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
     CommandRow(
         "explain",
         f"{TRIGGERS}:explain",
@@ -140,7 +140,10 @@ class DefaultGroup(TyperGroup):
 @cache
 def loaded(name: str) -> Any:
     """Import a command, or the modules of a group, and return it."""
-    sources = [load(row.source) for row in commands() if row.name == name]
+    try:
+        sources = [load(row.source) for row in commands() if row.name == name]
+    except ModuleNotFoundError as missing:
+        raise SystemsError(needed(f"`interlock {name}`", missing)) from missing
     groups = [source for source in sources if isinstance(source, typer.Typer)]
     kind = DefaultGroup if 0 < len(groups) < len(sources) else TyperGroup
     app = typer.Typer(cls=kind, help=help_of(name), no_args_is_help=True, add_completion=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock import CommandRow, Panel, System
 
 HELP = "Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md."
+CAPABILITIES = "interlock.workers.ops.cli:capabilities"
 
 SYSTEM = System(
     name="jobs",
@@ -18,7 +19,12 @@ SYSTEM = System(
         "interlock.workers.gateways.capabilities.registry:open_registry",
         "interlock.systems.jobs.model:open_job_model",
     ),
-    commands=(CommandRow("job", "interlock.systems.jobs.cli:app", Panel.WORK, HELP),),
+    commands=(
+        CommandRow("job", "interlock.systems.jobs.cli:app", Panel.WORK, HELP),
+        CommandRow(
+            "capabilities", "interlock.workers.ops.cli:capabilities", Panel.LOOK, CAPABILITIES
+        ),
+    ),
     submit={
         "job": "interlock.systems.jobs.intake:accept_job",
         "graph": "interlock.systems.jobs.intake:accept_graph",

@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -93,10 +94,11 @@ def _trace_libraries(provider: TracerProvider) -> None:
     """Let the libraries that call models, and that of the API, make spans too."""
     from opentelemetry.trace import set_tracer_provider  # noqa: PLC0415
 
-    from interlock.workers.gateways.llm.spans import trace_model_calls  # noqa: PLC0415
-
     set_tracer_provider(provider)
-    trace_model_calls()
+    if find_spec("pydantic_ai"):  # not every deployment has models
+        from interlock.workers.gateways.llm.spans import trace_model_calls  # noqa: PLC0415
+
+        trace_model_calls()
 
 
 def sent_traceparent(settings: Settings) -> str:
