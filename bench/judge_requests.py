@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.scales import Tier
-from interlock.systems.threads.effects.inference import choice_of
+from interlock.systems.threads.effects.inference import catalog_of
 from interlock.systems.threads.inference.embedded import propose
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
@@ -69,7 +69,7 @@ class Verdict:
 @cache
 def catalog() -> tuple[Choice, ...]:
     """Return the capabilities of the examples."""
-    return tuple(map(choice_of, load_registry("examples/capabilities.toml").catalog()))
+    return catalog_of(load_registry("examples/capabilities.toml"))
 
 
 @cache

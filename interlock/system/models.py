@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
+from interlock.workers.engine.capability_call import CapabilityCall
 from interlock.workers.gateways.capabilities.call import call_capability
-from interlock.workers.gateways.capabilities.capability import (
-    RUNTIME_PARAMETERS,
-    Capability,
-    problems_of,
-)
+from interlock.workers.gateways.capabilities.capability import call_problems
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
-from interlock.workers.gateways.capabilities.result import (
-    InvalidResultError,
-    Result,
-    SplitWork,
-    fit,
-)
+from interlock.workers.gateways.capabilities.result import SplitWork, json_problem
 from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence, OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.options import (
@@ -37,19 +29,16 @@ from interlock.workers.gateways.sources import CleanedUp, open_sources
 __all__ = [
     "MODEL_VARIABLE",
     "NO_PRICES",
-    "RUNTIME_PARAMETERS",
-    "Capability",
+    "CapabilityCall",
     "CleanedUp",
     "ClosedAnswer",
     "Confidence",
     "ConfigurationError",
     "ExchangeLimits",
     "FailureCode",
-    "InvalidResultError",
     "ModelPrices",
     "OpenAnswer",
     "Registry",
-    "Result",
     "Sleep",
     "SplitWork",
     "TokenUsage",
@@ -57,10 +46,10 @@ __all__ = [
     "UnknownPriceError",
     "blocks",
     "call_capability",
-    "fit",
+    "call_problems",
     "is_embedded",
+    "json_problem",
     "new_marker",
     "open_registry",
     "open_sources",
-    "problems_of",
 ]

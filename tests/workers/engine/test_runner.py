@@ -13,7 +13,7 @@ from structlog.contextvars import get_contextvars
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
-from interlock.workers.engine import effect_ends
+from interlock.workers.engine import capability_call, effect_ends
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
@@ -190,8 +190,7 @@ def test_an_execution_that_fails_notes_its_end(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug of ours")
 
-    module = sys.modules["interlock.systems.threads.effects.execution"]
-    monkeypatch.setattr(module, "call_capability", fail)
+    monkeypatch.setattr(capability_call, "call_capability", fail)
     assert running.perform("one").startswith("retry: tried again in 1 s: ValueError")
 
     assert len(notes(running, "execution_started")) == 1

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from interlock import CallError, EffectWork, Failed, Note, Outcome, Succeeded
-from interlock.system.models import Capability, Result, SplitWork, call_capability, open_registry
-from interlock.system.records import traced_tool
+from interlock.system.models import CapabilityCall, SplitWork
 from interlock.system.text import sentence
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.names import Trigger
 
 STALL_MARGIN_MS = 60_000
+
+Result = Succeeded | SplitWork | Failed
 
 
 async def execution(work: EffectWork[ThreadData]) -> Outcome:
@@ -26,73 +25,54 @@ async def execution(work: EffectWork[ThreadData]) -> Outcome:
         return execution_failed("no_action", "there is no action to run: the proposal was cleared")
     payload = action["payload"]
     try:
-        capability, bound = await asyncio.to_thread(prepared, work, payload)
+        call = await asyncio.to_thread(call_of, work, payload)
     except CallError as refusal:
         return execution_failed("invalid_parameters", str(refusal))
     if work.interrupted.is_set():
         return Outcome(Trigger.CANCEL_CONFIRMED, {"reason": "it was not started again"})
-    if work.attempt > 1 and not capability.idempotent:
+    if work.attempt > 1 and not call.capability.idempotent:
         # The kernel restarts no such execution. This check holds even if a record says otherwise.
-        detail = f"{capability.name} was started before and may have taken effect"
+        detail = f"{call.capability.name} was started before and may have taken effect"
         return execution_failed("lost_worker", detail)
-    await asyncio.to_thread(note_start, work, capability, payload)
+    await asyncio.to_thread(note_start, work, call)
     try:
-        result = await call_with_notes(work, capability, bound)
+        result = await run_with_notes(work, call)
     except Exception as failure:
         # The runner records the failure; the start in the log still needs its end.
         fields = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
-        fields = {"capability": capability.name} | fields
+        fields = {"capability": call.capability.name} | fields
         await asyncio.to_thread(work.audit, "execution_finished", fields)
         raise
-    await asyncio.to_thread(note_end, work, capability, result)
+    await asyncio.to_thread(note_end, work, call, result)
     return outcome_of(work, result)
 
 
-def prepared(
-    work: EffectWork[ThreadData], payload: Mapping[str, Any]
-) -> tuple[Capability, Mapping[str, Any]]:
-    """Return the capability and all its arguments, checked once more against its schema."""
-    registry, parameters = work.resources.get(open_registry), payload.get("parameters", {})
-    capability = registry[payload["capability"]]
-    registry.check(capability.name, parameters)
-    runtime = {
-        "record_id": work.record.id,
-        "key": work.key,
-        "token_number": work.lease.token_number,
-        "item_ids": confirmed_item_ids(work),
-    }
-    return capability, registry.bind(capability.name, parameters, runtime)
-
-
-def confirmed_item_ids(work: EffectWork[ThreadData]) -> list[str]:
-    """Return the ids of the items that belong to the thread by its confirmed context."""
+def call_of(work: EffectWork[ThreadData], payload: Mapping[str, Any]) -> CapabilityCall:
+    """Return the call of the action, about the items of its thread by the confirmed context."""
     context = work.record.data["proposals"].get("context")
-    return list(context["payload"].get("item_ids", [])) if context else []
+    item_ids = context["payload"].get("item_ids", []) if context else []
+    return CapabilityCall(work, payload["capability"], payload.get("parameters", {}), item_ids)
 
 
-def note_start(
-    work: EffectWork[ThreadData], capability: Capability, payload: Mapping[str, Any]
-) -> None:
+def note_start(work: EffectWork[ThreadData], call: CapabilityCall) -> None:
     """Note the start. If an earlier attempt has no noted end, note that its worker was lost."""
     if work.attempt > 1:
         history = work.records.views.history(work.record.id)
         notes = [line for line in history if isinstance(line, Note)]
         kinds = [note.kind for note in notes if note.detail.get("effect") == work.lease.suffix]
         if kinds.count("execution_started") > kinds.count("execution_finished"):
-            lost = {"capability": capability.name, "success": False, "error": "lost_worker"}
+            lost = {"capability": call.capability.name, "success": False, "error": "lost_worker"}
             work.note("execution_finished", lost)
-    deadline_ms = int(capability.deadline_s * 1_000) + STALL_MARGIN_MS
+    deadline_ms = int(call.capability.deadline_s * 1_000) + STALL_MARGIN_MS
     detail = {
-        "capability": capability.name,
-        "parameters": payload.get("parameters", {}),
+        "capability": call.capability.name,
+        "parameters": call.parameters,
         "attempt": work.attempt,
     }
     work.note("execution_started", detail, stall_ms=deadline_ms)
 
 
-async def call_with_notes(
-    work: EffectWork[ThreadData], capability: Capability, bound: Mapping[str, Any]
-) -> Result | None:
+async def run_with_notes(work: EffectWork[ThreadData], call: CapabilityCall) -> Result | None:
     """Run the call to its end, and note each step. Return None if an order stopped it."""
     # One thread writes the notes: their order is kept, and the event loop never waits for them.
     notes = ThreadPoolExecutor(1, "steps")
@@ -100,11 +80,8 @@ async def call_with_notes(
     def note_step(step: Mapping[str, str]) -> None:
         notes.submit(work.audit, "execution_step", step)
 
-    call = partial(call_capability, deadline_s=capability.deadline_s, on_step=note_step)
-    called = traced_tool(capability.name, partial(call, capability, bound))
-    can_stop = inspect.iscoroutinefunction(capability.call)
     try:
-        return await stoppable(work, asyncio.ensure_future(called), can_stop=can_stop)
+        return await call.run(note_step)
     except asyncio.CancelledError:
         if work.interrupted.is_set() and not work.stopped.is_set():
             return None
@@ -116,40 +93,10 @@ async def call_with_notes(
         await asyncio.to_thread(notes.shutdown)
 
 
-async def stoppable(
-    work: EffectWork[ThreadData], task: asyncio.Future[Result], *, can_stop: bool
-) -> Result:
-    """Wait until the task has ended; cancel it at the first order to stop.
-
-    A thread cannot be stopped: a synchronous capability runs to its end, and its result is
-    reported even to a person who revoked it. Reporting it as stopped earlier would let the next
-    execution run beside it.
-    """
-    loop = asyncio.get_running_loop()
-    ordered = False
-
-    def stop() -> None:
-        nonlocal ordered
-        if can_stop and not ordered:
-            ordered = True
-            task.cancel()
-
-    def pass_on() -> None:
-        loop.call_soon_threadsafe(stop)
-
-    work.call_on_order(pass_on)
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            stop()
-    return task.result()
-
-
-def note_end(work: EffectWork[ThreadData], capability: Capability, result: Result | None) -> None:
+def note_end(work: EffectWork[ThreadData], call: CapabilityCall, result: Result | None) -> None:
     """Note the end of the call."""
     detail: dict[str, Any] = {
-        "capability": capability.name,
+        "capability": call.capability.name,
         "success": isinstance(result, Succeeded | SplitWork),
     }
     match result:

@@ -9,7 +9,6 @@ from typing import Any
 
 from interlock import CallError, EffectWork, Outcome, OverBudgetError
 from interlock.system.models import (
-    Capability,
     Registry,
     Unanswered,
     UnknownPriceError,
@@ -155,18 +154,17 @@ def question_of(record: Record[ThreadData], registry: Registry, policy: Autonomy
         feedback=tuple(data["feedback"]),
         intent=known.get("intent", {}).get("intent") if target is not Target.INTENT else None,
         context=known.get("context") if target is Target.ACTION else None,
-        catalog=tuple(map(choice_of, registry.catalog())),
+        catalog=catalog_of(registry),
         previous=known.get("action") if target is Target.ACTION else None,
         turned_down=tuple(data.get("turned_down", ())) if target is Target.ACTION else (),
         tier=tier_for(policy, TIERS[data["target"]]),
     )
 
 
-def choice_of(capability: Capability) -> Choice:
-    """Return a capability as the model sees it."""
-    return Choice(
-        capability.name, capability.description, capability.examples, capability.parameters
-    )
+def catalog_of(registry: Registry) -> tuple[Choice, ...]:
+    """Return the capabilities as the model sees them."""
+    found = registry.catalog()
+    return tuple(Choice(one.name, one.description, one.examples, one.parameters) for one in found)
 
 
 def proposed(

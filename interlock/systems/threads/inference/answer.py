@@ -8,14 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from interlock import Level
-from interlock.system.models import (
-    RUNTIME_PARAMETERS,
-    ClosedAnswer,
-    Confidence,
-    InvalidResultError,
-    fit,
-    problems_of,
-)
+from interlock.system.models import ClosedAnswer, Confidence, call_problems, json_problem
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
@@ -90,10 +83,8 @@ def fault_of(question: Question, answer: ModelAnswer) -> str | None:
     ]
     if len(answer.model_dump_json()) > ANSWER_CHARS_MAX:
         faults.append(f"the answer is longer than {ANSWER_CHARS_MAX} characters")
-    try:
-        fit(answer.model_dump(mode="json"))
-    except InvalidResultError as error:
-        faults.append(str(error).replace("result", "the answer", 1))
+    if unfit := json_problem(answer.model_dump(mode="json"), "the answer"):
+        faults.append(unfit)
     return "; ".join(faults[:FAULTS_SHOWN_MAX]) if faults else None
 
 
@@ -135,8 +126,4 @@ def _action_faults(question: Question, answer: ActionAnswer) -> list[str]:
         return [] if answer.summary else ["summary: say what you propose"]
     if choice is None:
         return ["capability: a standard action must name one of the catalog"]
-    declared = choice.parameters.get("properties", {})
-    bound = sorted(set(answer.parameters) & (RUNTIME_PARAMETERS - set(declared)))
-    faults = [f"parameters.{name}: it is filled in at run time" for name in bound]
-    rest = {name: value for name, value in answer.parameters.items() if name not in bound}
-    return faults + [f"parameters.{problem}" for problem in problems_of(choice.parameters, rest)]
+    return [f"parameters.{each}" for each in call_problems(choice.parameters, answer.parameters)]

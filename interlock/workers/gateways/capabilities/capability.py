@@ -217,6 +217,17 @@ def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tup
     return tuple(sorted(problems))
 
 
+def call_problems(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the parameters of a call, each with its path.
+
+    Whoever proposes the call may not set those that are filled in at run time.
+    """
+    bound = sorted(set(parameters) & (RUNTIME_PARAMETERS - set(schema.get("properties", {}))))
+    problems = [f"{key}: it is filled in at run time and cannot be set" for key in bound]
+    rest = {key: value for key, value in parameters.items() if key not in bound}
+    return [*problems, *problems_of(schema, rest)]
+
+
 def _call(function: Callable[..., Any], model: type[BaseModel], /, **bound: object) -> object:
     return function(**_converted(model, bound))
 

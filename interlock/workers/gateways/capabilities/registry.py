@@ -13,17 +13,16 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.capabilities import mcp
 from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.capability import (
-    RUNTIME_PARAMETERS,
     Capability,
     CapabilityDefectError,
-    problems_of,
+    call_problems,
 )
 from interlock.workers.gateways.capabilities.decompose import decompose
 from interlock.workers.gateways.capabilities.extension import (
     ExtensionError,
     read_extensions,
 )
-from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
+from interlock.workers.gateways.capabilities.result import json_problem
 from interlock.workers.text import sentence
 
 NEAR_NAMES_MAX = 3
@@ -144,17 +143,9 @@ class Registry:
         Raises UnknownCapabilityError, or InvalidParametersError with every problem.
         """
         capability = self[name]
-        properties = capability.parameters.get("properties", {})
-        bound = sorted(set(parameters) & (RUNTIME_PARAMETERS - set(properties)))
-        problems = [f"{key}: it is filled in at run time and cannot be set" for key in bound]
-        rest = {key: value for key, value in parameters.items() if key not in bound}
-        try:
-            # A value that JSON cannot express would pass the schema and fail in the log.
-            fit(rest, name="parameters")
-            problems += problems_of(capability.parameters, rest)
-        except InvalidResultError as error:
-            problems.append(str(error))
-        if problems:
+        # A value that JSON cannot express would pass the schema and fail in the log.
+        unfit = json_problem(parameters, "parameters")
+        if problems := [unfit] if unfit else call_problems(capability.parameters, parameters):
             raise InvalidParametersError(name, problems)
 
     def bind(

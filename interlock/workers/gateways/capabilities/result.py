@@ -74,6 +74,15 @@ def fit(value: object, *, name: str = "result") -> tuple[Any, bool]:
     return cut, True
 
 
+def json_problem(value: object, name: str) -> str:
+    """Return what JSON cannot express in a value of this name, with its path, or ''."""
+    try:
+        _inspect(value, name, depth=0, seen=0)
+    except InvalidResultError as error:
+        return str(error)
+    return ""
+
+
 def check_split(split: SplitWork) -> None:
     """Check the number of children, and that each has a title. Raises InvalidResultError."""
     if not 1 <= len(split.children) <= CHILDREN_MAX:

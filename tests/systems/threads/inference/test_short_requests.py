@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.effects.inference import choice_of
+from interlock.systems.threads.effects.inference import catalog_of
 from interlock.systems.threads.inference.embedded import EmbeddedModel
 from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import Target
@@ -26,7 +26,7 @@ TRIED_BY_NEWCOMERS = 7
 def answers(part: str) -> list[tuple[str, list[str], str]]:
     """Return each request with what is right and what the model proposes."""
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    catalog = tuple(map(choice_of, load_registry("examples.capabilities").catalog()))
+    catalog = catalog_of(load_registry("examples.capabilities"))
     model = EmbeddedModel()
     found = []
     for request in document[part]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.system.models import problems_of
+from interlock.system.models import call_problems
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.question import Choice
 from interlock.systems.threads.inference.reading.account import Account
@@ -87,7 +87,7 @@ def fill(account: Account, request: ReadRequest) -> Filled:
     ]
     if not missing and not wrong:
         # What concerns several parameters at once is said in the words of the schema's validator.
-        wrong += problems_of(choice.parameters, parameters)
+        wrong += call_problems(choice.parameters, parameters)
     return Filled(parameters, tuple(missing), tuple(wrong))
 
 
@@ -122,7 +122,7 @@ def _unread(choice: Choice, name: str, answer: str) -> str:
 
 def _problems(choice: Choice, name: str, value: Any) -> tuple[str, ...]:
     """Return what is wrong with one parameter's value, in words."""
-    found = problems_of(_schema_of(choice, name), {name: value})
+    found = call_problems(_schema_of(choice, name), {name: value})
     return tuple(f"{_wanted(choice, name)}; {problem.partition(': ')[2]}" for problem in found)
 
 
