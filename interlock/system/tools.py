@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from interlock.workers.access.roles import Act
-from interlock.workers.mcp.reach import (
-    CHANGES,
-    READS,
-    Fields,
-    Limit,
-    Reach,
-    offered_tool,
-    said,
-    send_by,
-)
+from interlock.workers.mcp.reach import Reach, offered_tool, send_by
 from interlock.workers.mcp.tool_server import OfferedTool
 
 __all__ = [
-    "CHANGES",
-    "READS",
     "Act",
-    "Fields",
-    "Limit",
     "OfferedTool",
     "Reach",
     "offered_tool",
-    "said",
     "send_by",
 ]

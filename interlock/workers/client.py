@@ -25,6 +25,7 @@ from interlock.kernel.payload import fields_of
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.counts import RecordCounts, count_records
+from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.listings import Filter, ListedRecord, Page
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
@@ -275,6 +276,13 @@ class Client(CardCalls, WorkflowCalls):
         if not lines:
             raise UnknownRecordError(record_id)
         return lines
+
+    def mail(self, record_id: str, *, limit: int = 100) -> list[Mail]:
+        """Return the newest mail of a record, read or not, the newest first.
+
+        Records of a family share an inbox.
+        """
+        return self.dispatch.inboxes.latest(self.show(record_id).id, limit)
 
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.

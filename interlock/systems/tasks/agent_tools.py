@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from interlock.system.tools import CHANGES, Act, Fields, OfferedTool, Reach, offered_tool, send_by
+from interlock.system.tools import Act, OfferedTool, Reach, offered_tool, send_by
 
 
 def tools(reach: Reach) -> list[OfferedTool]:
     """Return the tool. Each call is allowed or refused by `reach`."""
-    return [offered_tool(Act.SUBMIT, ClaimTools(reach).report, CHANGES)]
+    return [offered_tool(Act.SUBMIT, ClaimTools(reach).report)]
 
 
 class ClaimTools:
@@ -30,8 +30,8 @@ class ClaimTools:
         report_id: Annotated[
             str, Field(description="A new id of your own: a repeated call reports nothing more.")
         ],
-        fields: Fields | None = None,
-    ) -> Fields:
+        fields: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Report on the task that you have claimed. Each type has its fields.
 
         `heartbeat` (none: you are still at work; report so at least once a minute), `ready` (none:

@@ -259,7 +259,7 @@ def mail_of(
     record_id: Id, client: Reading, limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 100
 ) -> list[Mail]:
     """Return the newest mail of a record, the newest first. Records of a family share an inbox."""
-    return client.dispatch.inboxes.latest(client.show(record_id).id, limit)
+    return client.mail(record_id, limit=limit)
 
 
 @router.post("/records/{record_id:path}:explain", operation_id="explainTrigger")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context
@@ -22,9 +22,6 @@ from interlock.workers.remote.client import HttpClient
 Verbs = Client | HttpClient
 Fields = dict[str, Any]
 Limit = Annotated[int, Field(ge=1, le=200)]
-READS = ToolAnnotations(read_only_hint=True)
-CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
-ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
 
 
 class Reach(Protocol):
@@ -35,30 +32,42 @@ class Reach(Protocol):
 
 
 def offered_tool(
-    act: Act, function: Callable[..., Any], hints: ToolAnnotations, example: str = ""
+    act: Act, function: Callable[..., Any], *, ends: bool = False, example: str = ""
 ) -> OfferedTool:
-    """Return a tool that calls a function, whose docstring is what agents read, and an example."""
-    tool = Tool.from_function(function, annotations=hints)
+    """Return a tool that calls a function, whose docstring is what agents read, and an example.
+
+    `ends`: what it does cannot be undone. Of a KernelError the agent gets the sentence.
+    """
+    tool = Tool.from_function(_said(function), annotations=_hints(act, ends=ends))
     tool.description += example
     tool.parameters["additionalProperties"] = False
     return OfferedTool(act, tool)
 
 
+def _hints(act: Act, *, ends: bool) -> ToolAnnotations:
+    if act is Act.READ:
+        return ToolAnnotations(read_only_hint=True)
+    return ToolAnnotations(read_only_hint=False, destructive_hint=ends, idempotent_hint=True)
+
+
+def _said(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives the sentence of an error to the agent."""
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except KernelError as refusal:
+            raise ToolError(str(refusal)) from refusal
+
+    return called
+
+
 def send_by(reach: Reach, context: Context, kind: str, fields: Fields, op_id: str) -> Fields:
     """Do what a plain message of this kind asks for, as the caller of a tool."""
-    with said():
-        client = reach(context, Act.SUBMIT)
-        if isinstance(client, Client):
-            sent: Fields = send_message(client, kind, fields, op_id)
-        else:
-            sent = client.send(kind, fields, op_id=op_id)
+    client = reach(context, Act.SUBMIT)
+    if isinstance(client, Client):
+        sent: Fields = send_message(client, kind, fields, op_id)
+    else:
+        sent = client.send(kind, fields, op_id=op_id)
     return sent
-
-
-@contextmanager
-def said() -> Iterator[None]:
-    """Give the sentence of an error to the agent."""
-    try:
-        yield
-    except KernelError as refusal:
-        raise ToolError(str(refusal)) from refusal

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from mcp.server.mcpserver import Context
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.kernel.shortened import shortened
@@ -17,15 +15,11 @@ from interlock.workers.client import Client
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.system import load
 from interlock.workers.mcp.reach import (
-    CHANGES,
-    ENDS,
-    READS,
     Fields,
     Limit,
     Reach,
     Verbs,
     offered_tool,
-    said,
 )
 from interlock.workers.mcp.tool_server import OfferedTool
 from interlock.workers.ops.description import describe, line_shown
@@ -47,28 +41,25 @@ QUESTION_MAX = 160  # letters of each question in a list: fifty cards fit the wi
 def offered_tools(reach: Reach) -> list[OfferedTool]:
     """Return the tools. Each call is allowed or refused by `reach`."""
     tools = Tools(reach)
-    offered: list[tuple[Act, Callable[..., Any], ToolAnnotations]] = [
-        (Act.READ, tools.list_records, READS),
-        (Act.READ, tools.show_record, READS),
-        (Act.READ, tools.why_not, READS),
-        (Act.READ, tools.read_history, READS),
-        (Act.READ, tools.list_cards, READS),
-        (Act.READ, tools.show_cards, READS),
-        (Act.READ, tools.count_records, READS),
-        (Act.SUBMIT, tools.submit, CHANGES),
-        (Act.SUBMIT, tools.cancel, ENDS),
-        (Act.DECIDE, tools.decide, ENDS),
-    ]
     found = [
-        offered_tool(act, function, hints, _example(function)) for act, function, hints in offered
+        offered_tool(Act.READ, tools.list_records),
+        offered_tool(Act.READ, tools.show_record),
+        offered_tool(Act.READ, tools.why_not),
+        offered_tool(Act.READ, tools.read_history),
+        offered_tool(Act.READ, tools.list_cards),
+        offered_tool(Act.READ, tools.show_cards),
+        offered_tool(Act.READ, tools.count_records),
+        offered_tool(Act.SUBMIT, tools.submit, example=_example()),
+        offered_tool(Act.SUBMIT, tools.cancel, ends=True),
+        offered_tool(Act.DECIDE, tools.decide, ends=True),
     ]
     return found + [tool for one in systems() if one.tools for tool in load(one.tools)(reach)]
 
 
-def _example(function: Callable[..., Any]) -> str:
-    """Return an example that a tool's description ends with, or ''."""
+def _example() -> str:
+    """Return an example that the description of `submit` ends with, or ''."""
     plain = plain_request()
-    if plain is None or function.__name__ != Tools.submit.__name__:
+    if plain is None:
         return ""
     return f" That of a {plain.machine} is {json.dumps(plain.payload('...', 'agent'))}."
 
@@ -93,40 +84,36 @@ class Tools:
         cursor: Cursor = "",
     ) -> Fields:
         """List records, the newest first: of one machine, in one state, below one parent."""
-        with said():
-            client = self.reach(context, Act.READ)
-            page = client.page(
-                machine=machine or None,
-                state=state or None,
-                effect=effect,
-                parent=parent,
-                id_prefix=id_prefix,
-                text=text,
-                since_ms=_since_ms(client, in_state_s),
-                limit=limit,
-                cursor=cursor,
-            )
+        client = self.reach(context, Act.READ)
+        page = client.page(
+            machine=machine or None,
+            state=state or None,
+            effect=effect,
+            parent=parent,
+            id_prefix=id_prefix,
+            text=text,
+            since_ms=_since_ms(client, in_state_s),
+            limit=limit,
+            cursor=cursor,
+        )
         return {"records": [asdict(row) for row in page.rows], "next": page.cursor}
 
     def show_record(self, context: Context, record_id: Id) -> Fields:
         """Show a record: its state, data, cards, children, failures and results."""
-        with said():
-            client = self.reach(context, Act.READ, record_id)
-            cards = list(map(_short, client.cards_of(record_id)))
-            if isinstance(client, Client):
-                return describe(client, record_id) | {"cards": cards}
-            return client.describe(record_id) | {"cards": cards}
+        client = self.reach(context, Act.READ, record_id)
+        cards = list(map(_short, client.cards_of(record_id)))
+        if isinstance(client, Client):
+            return describe(client, record_id) | {"cards": cards}
+        return client.describe(record_id) | {"cards": cards}
 
     def why_not(self, context: Context, record_id: Id) -> list[Fields]:
         """Say for every trigger of a record what it would do now, or why it would not."""
-        with said():
-            found = self.reach(context, Act.READ, record_id).explain_all(record_id)
+        found = self.reach(context, Act.READ, record_id).explain_all(record_id)
         return [asdict(each) for each in found]
 
     def read_history(self, context: Context, record_id: Id) -> list[Fields]:
         """Read the newest lines of a record's log, oldest first: what happened, who, and why."""
-        with said():
-            lines = self.reach(context, Act.READ, record_id).history(record_id)
+        lines = self.reach(context, Act.READ, record_id).history(record_id)
         return [line_shown(line) for line in lines[-LINES_MAX:]]
 
     def list_cards(
@@ -140,14 +127,12 @@ class Tools:
 
         `show_cards` shows those of one record whole: what is proposed, and the fields of an answer.
         """
-        with said():
-            page = self.reach(context, Act.READ).cards_page(limit=limit, cursor=cursor, tag=tag)
+        page = self.reach(context, Act.READ).cards_page(limit=limit, cursor=cursor, tag=tag)
         return {"cards": list(map(_short, page.cards)), "next": page.cursor}
 
     def show_cards(self, context: Context, record_id: Id) -> list[Fields]:
         """Show the open cards of a record whole, with the schema of each answer."""
-        with said():
-            cards = self.reach(context, Act.READ, record_id).cards_of(record_id)
+        cards = self.reach(context, Act.READ, record_id).cards_of(record_id)
         return [card.as_data() for card in cards]
 
     def count_records(
@@ -165,17 +150,16 @@ class Tools:
 
         `more`: with a parent, an id or a text at most 10,000 records are read, and there are more.
         """
-        with said():
-            client = self.reach(context, Act.READ)
-            found = client.counts(
-                machine=machine or None,
-                state=state or None,
-                effect=effect,
-                parent=parent,
-                id_prefix=id_prefix,
-                text=text,
-                since_ms=_since_ms(client, in_state_s),
-            )
+        client = self.reach(context, Act.READ)
+        found = client.counts(
+            machine=machine or None,
+            state=state or None,
+            effect=effect,
+            parent=parent,
+            id_prefix=id_prefix,
+            text=text,
+            since_ms=_since_ms(client, in_state_s),
+        )
         return asdict(found)
 
     def submit(
@@ -188,19 +172,17 @@ class Tools:
         payload: Fields,
     ) -> Fields:
         """Create a record, which starts its work. Its payload is that of its machine."""
-        with said():
-            client = self.reach(context, Act.SUBMIT)
-            if isinstance(client, Client):
-                fields = {"id": record_id, "machine": machine, "payload": payload}
-                found = submit(client, fields)
-                return {"id": found["record"], "replayed": found["answer"] == "known"}
-            done = client.submit(payload, id=record_id, machine=machine)
+        client = self.reach(context, Act.SUBMIT)
+        if isinstance(client, Client):
+            fields = {"id": record_id, "machine": machine, "payload": payload}
+            found = submit(client, fields)
+            return {"id": found["record"], "replayed": found["answer"] == "known"}
+        done = client.submit(payload, id=record_id, machine=machine)
         return {"id": done.id, "replayed": done.replayed}
 
     def cancel(self, context: Context, record_id: Id, reason: str) -> Fields:
         """End a record, or ask its running action to stop."""
-        with said():
-            after = self.reach(context, Act.SUBMIT, record_id).cancel(record_id, reason=reason)
+        after = self.reach(context, Act.SUBMIT, record_id).cancel(record_id, reason=reason)
         return {"id": after.id, "state": after.state}
 
     def decide(
@@ -212,9 +194,8 @@ class Tools:
         answer: Fields | None = None,
     ) -> Fields:
         """Answer a card in the name of the person whose token you have. Ask that person first."""
-        with said():
-            client = self.reach(context, Act.DECIDE, record_id)
-            after = client.decide(record_id, choice, answer, proposal=proposal)
+        client = self.reach(context, Act.DECIDE, record_id)
+        after = client.decide(record_id, choice, answer, proposal=proposal)
         return {"id": after.id, "state": after.state}
 
 
