@@ -13,7 +13,6 @@ from interlock.workers.engine.work_environment import (
     trace_settings,
 )
 from interlock.workers.engine.work_sandbox import (
-    SandboxError,
     check_sandbox,
     folder_sandbox,
     level_text,
@@ -28,7 +27,6 @@ from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
-    LEASE_LOST_ERRORS,
     REPORT_FD,
     WATCHDOG_LOST,
     AgentProcess,
@@ -83,7 +81,6 @@ from interlock.workers.supervision.supervisor import Supervisor, supervise
 __all__ = [
     "KILL_BY_PASSED",
     "LABEL_VARIABLE",
-    "LEASE_LOST_ERRORS",
     "OPEN_TOOLS_MAX",
     "REPORT_FD",
     "STREAMS",
@@ -112,7 +109,6 @@ __all__ = [
     "Report",
     "ReportKinds",
     "Sandbox",
-    "SandboxError",
     "SessionOpened",
     "SpawnError",
     "SplitRequested",

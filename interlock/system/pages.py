@@ -53,7 +53,6 @@ from interlock.workers.terminal.page import (
 from interlock.workers.terminal.page_parts import (
     fields,
     record_answer,
-    record_state,
     replays,
     state_name,
     state_of,
@@ -109,7 +108,6 @@ __all__ = [
     "look_at_diff",
     "px",
     "record_answer",
-    "record_state",
     "replays",
     "shown_diff",
     "state_name",

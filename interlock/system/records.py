@@ -7,10 +7,7 @@ of a system.
 from __future__ import annotations
 
 from interlock.kernel.restoration import LoggedRecord
-from interlock.kernel.store.codec import UNREADABLE, digest, encode, unreadable_record
-from interlock.kernel.store.commands import (
-    NoteDraft,
-)
+from interlock.kernel.store.codec import digest, encode, reading
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.store.leases import Lease
@@ -22,7 +19,6 @@ from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.countdown import Countdown
-from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
@@ -39,9 +35,7 @@ from interlock.workers.up_file import settings_here
 __all__ = [
     "CLAIM_VARIABLES",
     "PREFIX",
-    "UNREADABLE",
     "Countdown",
-    "Dispatch",
     "EarlyError",
     "Handler",
     "Holds",
@@ -53,7 +47,6 @@ __all__ = [
     "NewsFeed",
     "NewsItem",
     "NotYetError",
-    "NoteDraft",
     "ObstacleError",
     "OpenCards",
     "OutputSource",
@@ -81,9 +74,9 @@ __all__ = [
     "polls",
     "position",
     "question_of",
+    "reading",
     "settings_here",
     "span_of_environment",
     "traced",
     "traced_tool",
-    "unreadable_record",
 ]

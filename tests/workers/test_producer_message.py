@@ -267,7 +267,7 @@ def test_mail_is_sent_once_even_if_its_agent_has_stopped_meanwhile(
     sent(client, "cancel", {"id": "m0", "record": "owl/1"})
 
     assert sent(client, "send", request) == first
-    (mail,) = Mailbox(client.dispatch).newest("owl")
+    (mail,) = Mailbox(client.records).newest("owl")
     assert (mail["id"], mail["sender"], mail["urgent"]) == (first["mail"], "importer", True)
     assert "owl" in rejected(client, "send", {**request, "id": "m2"})
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -198,7 +199,16 @@ def timer_of(name: str, line: str) -> TimerEntry:
     return TimerEntry(name, int(due_at), int(version), left_ms, int(fired))
 
 
-def unreadable_record(record_id: str, fault: Exception) -> UnreadableRecordError:
+@contextmanager
+def reading(record_id: str) -> Iterator[None]:
+    """Read a record that may be damaged. Raises UnreadableRecordError, which names it, if it is."""
+    try:
+        yield
+    except UNREADABLE as fault:
+        raise _unreadable(record_id, fault) from fault
+
+
+def _unreadable(record_id: str, fault: Exception) -> UnreadableRecordError:
     """Return an error that names the record and says why it could not be read.
 
     `fault` is the exception that reading it raised.
@@ -229,12 +239,10 @@ def record_of(
 
     Raises UnreadableRecordError.
     """
-    try:
+    with reading(record_id):
         record = _record_of(record_id, pairs, counters)
         machine = machines.get(record.machine)
         return as_read(machine, record) if machine else record
-    except UNREADABLE as fault:
-        raise unreadable_record(record_id, fault) from fault
 
 
 def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:

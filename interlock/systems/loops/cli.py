@@ -16,15 +16,15 @@ from interlock.system.commands import (
     Reason,
     Tagged,
     answer,
+    answer_record,
     api_client,
     client,
     echo_output,
     fail,
     grouped,
     listed,
-    screen,
 )
-from interlock.system.pages import Page, Section, record_answer, record_state
+from interlock.system.pages import Page, Section, record_answer
 from interlock.systems.loops import page
 from interlock.systems.loops.client import LIVES_MAX, Loops
 from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
@@ -104,8 +104,7 @@ def start(
         except (OSError, UnicodeDecodeError) as refusal:
             fail(f"{instructions} cannot be read: {refusal}", as_json=as_json, kind="UsageError")
     record = Loops(client(actor)).start(name, repo=repo, command=command, **options)
-    value = {"id": name, "state": record.state}
-    answer(value, as_json=as_json, show=partial(record_state, record=record))
+    answer_record(record, as_json=as_json, id=name)
 
 
 @app.command()
@@ -129,14 +128,13 @@ def stop(
     else:
         record = loops.stop(name, reason=reason, wait_s=wait)
     left = [entry.name for entry in record.entries]
-    value = {"id": name, "state": record.state, "left": left}
-    answer(value, as_json=as_json, show=partial(record_state, record=record))
+    answer_record(record, as_json=as_json, id=name, left=left)
+    if left and as_json:
+        raise typer.Exit(1)
     if left:
         host = record.data.get("host") or "no computer"
         waits = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
-        if not as_json:
-            screen.error(waits)
-        raise typer.Exit(1)
+        fail(waits, as_json=False, kind="")
 
 
 @app.command()
@@ -167,7 +165,7 @@ def send(
 def list_agents(as_json: AsJson = False) -> None:
     """List the long-lived agents: state, session and mail of each."""
     loops = Loops(client())
-    now_ms = loops.dispatch.views.now_ms()
+    now_ms = loops.records.now_ms()
     answer(loops.list(), as_json=as_json, show=lambda rows: [page.agents(rows)], now_ms=now_ms)
 
 
@@ -176,7 +174,7 @@ def list_agents(as_json: AsJson = False) -> None:
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show an agent: its state, session, errors, mail, and what is due when."""
     loops = Loops(client())
-    now_ms = loops.dispatch.views.now_ms()
+    now_ms = loops.records.now_ms()
     answer(loops.show(name), as_json=as_json, show=_everything, now_ms=now_ms)
 
 
@@ -197,7 +195,7 @@ def mail(
     loops = Loops(client())
     loops.latest_life(name)  # refuse an unknown name, which would look like an empty mailbox
     rows = listed(loops.mailbox.newest(name, limit + 1), limit, "the newest first")
-    now_ms = loops.dispatch.views.now_ms()
+    now_ms = loops.records.now_ms()
     answer(rows, as_json=as_json, show=lambda rows: [page.mail(rows[::-1])], now_ms=now_ms)
 
 

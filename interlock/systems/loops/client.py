@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from interlock import CallError, Client
 from interlock.git.branch import commit_of, head_commit
 from interlock.git.repository import Repository
-from interlock.system.agents import Logs, read_logs, tail_agent
+from interlock.system.agents import Logs, NoOutputError, read_logs, tail_agent
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
-from interlock.system.records import UNREADABLE, polls, unreadable_record
+from interlock.system.records import OutputSource, polls, reading
 from interlock.system.tables import Record
+from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import State, Trigger
 from interlock.systems.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
-from interlock.systems.loops.output_source import output_source, session_output
-from interlock.systems.loops.paths import AgentPaths, is_name, name_of
+from interlock.systems.loops.paths import AgentPaths, is_name, name_of, session_below_home
 from interlock.systems.loops.session_prompt import PromptLostError, read_prompt
 
 LIVES_MAX = 1_000  # that one agent may have had
@@ -32,8 +33,8 @@ class Loops:
     """The operations on long-lived agents, which are known by their names."""
 
     def __init__(self, client: Client) -> None:
-        self.client, self.dispatch = client, client.dispatch
-        self.mailbox = Mailbox(self.dispatch)
+        self.client, self.records = client, client.records
+        self.mailbox = Mailbox(self.records)
 
     def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
         """Start an agent in a worktree of a repository on this computer.
@@ -52,7 +53,7 @@ class Loops:
                 continue  # this life was started with another payload, just now or long ago
             except HeldError as refusal:
                 raise AgentNameError(IN_USE.format(name)) from refusal
-            record = self.dispatch.views.records([submitted.id]).get(submitted.id)
+            record = self.records.views.records([submitted.id]).get(submitted.id)
             if record is not None and submitted.replayed:
                 raise AgentNameError(IN_USE.format(name))
             if record is not None:
@@ -72,7 +73,7 @@ class Loops:
             )
         local = self.client.settings.host
         fields = {"host": local, **payload}
-        self.dispatch.lifecycle.machine("loop").initial_data(fields)
+        self.records.machine("loop").initial_data(fields)
         repo = Path(fields["repo"])
         if not repo.is_absolute():
             raise InvalidPayloadError("the agent", [f"repo: {str(repo)!r} is no absolute path"])
@@ -106,14 +107,14 @@ class Loops:
 
     def list(self) -> list[dict[str, Any]]:
         """Return the latest life of every agent, by name; one that is damaged is left out."""
-        machine = self.dispatch.lifecycle.machine("loop")
+        machine = self.records.machine("loop")
         latest: dict[str, str] = {}
-        for life in self.dispatch.views.ids(machine):
+        for life in self.records.views.ids(machine):
             known = latest.get(name_of(life))
             if known is None or _life_number(life) > _life_number(known):
                 latest[name_of(life)] = life
         lives = (life for _, life in sorted(latest.items()))
-        records = self.dispatch.views.records(lives, readable_by=self.dispatch.machines).values()
+        records = self.records.views.records(lives, readable_by=self.records.machines).values()
         unread = self.mailbox.count_unread(records)
         return [_row(record, unread[record.id]) for record in records]
 
@@ -124,21 +125,20 @@ class Loops:
         """
         found = self.mailbox.life_records(name)
         lives = found or [self.client.show(self.mailbox.current_life(name))]
-        try:
+        with reading(lives[-1].id):
             return self._shown(name, lives)
-        except UNREADABLE as fault:
-            raise unreadable_record(lives[-1].id, fault) from fault
 
-    def _shown(self, name: str, lives: Sequence[Record]) -> dict[str, Any]:
+    def _shown(self, name: str, lives: Sequence[Life]) -> dict[str, Any]:
         record = lives[-1]
         data = record.data
+        given: Mapping[str, object] = data
         shown = ("repo", "command", "branch", "worktree", "host", "next", "last", "stopped")
         return {
             **_row(record, self.mailbox.count_unread([record])[record.id]),
-            **{field: data[field] for field in shown if data.get(field)},
+            **{field: value for field in shown if (value := given.get(field))},
             "attempt": data["attempt"],
             "session_seq": data["session_seq"],
-            "pid": data.get("pid") if record.state in ("running", "interrupting") else None,
+            "pid": data.get("pid") if record.state in (State.RUNNING, State.INTERRUPTING) else None,
             "prompt": self._prompt(record),
             "mail": self.mailbox.newest_of(name, lives, 20),
             "due": {timer.name: timer.due_at for timer in record.timers},
@@ -149,16 +149,17 @@ class Loops:
 
         Raises NoOutputError.
         """
-        return read_logs(self.client, session_output(self.client.show(self.latest_life(name))))
+        return read_logs(self.client, output_source(self.client, self._latest(name)))
 
     def tail(self, name: str) -> Iterator[str]:
         """Yield what an agent's sessions print from now on, until it has stopped or asks a person.
 
         Raises NoOutputError if the worker of its computer does not answer.
         """
-        return tail_agent(
-            self.client, lambda: self.client.show(self.latest_life(name)), output_source
-        )
+        return tail_agent(self.client, partial(self._latest, name), output_source)
+
+    def _latest(self, name: str) -> Life:
+        return self.client.show(self.latest_life(name))
 
     def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""
@@ -170,14 +171,13 @@ class Loops:
                 raise
             return lives[-1]
 
-    def _prompt(self, record: Record) -> str:
+    def _prompt(self, record: Life) -> str:
         """Return the prompt that was stored last, or '' if this computer does not have it."""
         data, paths = record.data, AgentPaths(record.id, self.client.settings)
         if data.get("host") != self.client.settings.host or "prompt" not in data:
             return ""
-        folder = paths.session(int(data["attempt"]))
         with suppress(PromptLostError):
-            return read_prompt(folder, str(data["prompt"]), str(data["digest"]))
+            return read_prompt(paths.session(data["attempt"]), data["prompt"], data["digest"])
         return ""
 
     def _wait_for_cleanup(self, life: str, wait_s: float) -> Record:
@@ -188,7 +188,7 @@ class Loops:
         return record
 
 
-def _row(record: Record, unread: UnreadCount) -> dict[str, Any]:
+def _row(record: Life, unread: UnreadCount) -> dict[str, Any]:
     data = record.data
     return {
         "name": name_of(record.id),
@@ -206,15 +206,32 @@ def _row(record: Record, unread: UnreadCount) -> dict[str, Any]:
     }
 
 
-def _why(record: Record) -> str:
+def _why(record: Life) -> str:
     """Return why an agent has stopped or cools down, or '' in every other state."""
     match record.state:
         case State.STOPPED:
-            return str(record.data["stopped"]["reason"])
+            return record.data["stopped"]["reason"]
         case State.COOLING_DOWN:
             last = record.data["last"]
-            return str(last.get("detail") or last["outcome"])
+            return last.get("detail") or last["outcome"]
     return ""
+
+
+def output_source(_: Client, record: Life, run: int | None = None) -> OutputSource | None:
+    """Return where the output of a session of a life is, by default of the last one.
+
+    `run` is an attempt to run a session. None before there is one. Raises NoOutputError if the life
+    has had no such session.
+    """
+    last = record.data["attempt"]
+    number = last if run is None else run
+    if run is not None and not 0 < run <= last:
+        raise NoOutputError(f"{record.id} has had no session {run}; it has had {last}")
+    # A life that waits for another computer still has its files on the one before.
+    host = record.data.get("host") or record.data.get("former")
+    if not (number and host):
+        return None
+    return OutputSource(host, session_below_home(record.id, number).as_posix(), number)
 
 
 def _life_number(life: str) -> int:

@@ -10,7 +10,6 @@ from interlock import Client, Submitted, validated
 from interlock.git.errors import RefusedError
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Request
-from interlock.system.tables import RecordId
 from interlock.systems.loops.client import Loops
 
 
@@ -51,11 +50,11 @@ def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict
     The message is being read again then. The repository is not checked again: since then it may
     have gone, or it is on another computer.
     """
-    found = client.dispatch.views.records([life]).get(RecordId(life))
+    found = client.records.views.records([life]).get(life)
     if found is None or found.machine != "loop":
         return None
     fields = {"host": found.data["host"], **payload}
-    client.dispatch.lifecycle.machine("loop").initial_data(fields)
+    client.records.machine("loop").initial_data(fields)
     # The record has the path without symbolic links.
     fields["repo"] = str(Path(fields["repo"]).resolve())
     same = client.records.created_with("loop", {life: fields}).get(life)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from interlock import CallError, Event
-from interlock.system.records import Dispatch, Mail, position
-from interlock.system.tables import Record, RecordId
+from interlock.system.records import Mail, Records, position
+from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import SELF, Trigger
 from interlock.systems.loops.paths import is_name, name_of
 
@@ -39,21 +38,21 @@ class UnknownAgentError(CallError):
 class Mailbox:
     """Sends and lists the mail of the agents in one store."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
-        self.dispatch = dispatch
+    def __init__(self, records: Records) -> None:
+        self.records = records
 
-    def current_life(self, name: str) -> RecordId:
+    def current_life(self, name: str) -> str:
         """Return the record of the agent that has this name now. Raises UnknownAgentError."""
-        found = self.dispatch.views.holds(name).get(SELF) if is_name(name) else None
+        found = self.records.views.holds(name).get(SELF) if is_name(name) else None
         if found is None:
             raise UnknownAgentError(self._why_unknown(name))
-        return RecordId(found)
+        return found
 
     def _why_unknown(self, name: str) -> str:
         """Say why no agent has a name now, and what to do."""
         if is_name(name) and self.lives(name):
             return f"the agent {name!r} has stopped; start it anew"
-        record = self.dispatch.views.records([name]).get(name)
+        record = self.records.views.records([name]).get(name)
         if record is not None and record.machine == "loop":
             return f"{name} is a life of the agent {name_of(name)}: give that name"
         if record is not None:
@@ -62,15 +61,15 @@ class Mailbox:
             return f"the agent {name!r} was never started; {LISTED}"
         return f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
 
-    def lives(self, name: str) -> list[RecordId]:
+    def lives(self, name: str) -> list[str]:
         """Return the id of every record of this name, the latest last."""
         return [life.id for life in self.life_records(name)]
 
-    def life_records(self, name: str) -> list[Record]:
+    def life_records(self, name: str) -> list[Life]:
         """Return every record of this name, the latest last."""
         if not is_name(name):
             return []
-        views = self.dispatch.views
+        views = self.records.views
         numbered = (life for life in views.below([name])[name] if _number(life).isdecimal())
         lives = (one for one in views.each_record(numbered) if one.machine == "loop")
         return sorted(lives, key=lambda life: int(_number(life.id)))
@@ -91,22 +90,22 @@ class Mailbox:
             if not lives:
                 raise
             life = lives[-1]  # it takes no mail, but answers a call that is repeated
-        return self.dispatch.lifecycle.post(life, mail, op_id or uuid4().hex).detail
+        return self.records.post(life, mail, op_id=op_id or None)
 
-    def unread(self, record: Record) -> Iterator[Mail]:
+    def unread(self, record: Life) -> Iterator[Mail]:
         """Yield the mail that no session of this agent was given, the oldest first."""
-        cursor, ahead = str(record.data["acknowledged"]), set(record.data["ahead"])
-        while page := self.dispatch.inboxes.after(record.id, cursor, PAGE):
+        cursor, ahead = record.data["acknowledged"], set(record.data["ahead"])
+        while page := self.records.inboxes.after(record.id, cursor, PAGE):
             yield from (message for message in page if message.id not in ahead)
             cursor = page[-1].id
 
-    def count_unread(self, lives: Iterable[Record]) -> dict[str, UnreadCount]:
+    def count_unread(self, lives: Iterable[Life]) -> dict[str, UnreadCount]:
         """Return how much mail no session of each life was given, in one round trip."""
         chosen = list(lives)
-        cursors = {str(life.id): str(life.data["acknowledged"]) for life in chosen}
+        cursors = {str(life.id): life.data["acknowledged"] for life in chosen}
         # Of the messages after the position, those ahead of it were given already.
         ahead = max((len(life.data["ahead"]) for life in chosen), default=0)
-        found = self.dispatch.inboxes.after_each(cursors, COUNTED_MAX + ahead)
+        found = self.records.inboxes.after_each(cursors, COUNTED_MAX + ahead)
         return {life.id: _unread_count(life, found[life.id]) for life in chosen}
 
     def newest(self, name: str, limit: int = 100) -> Sequence[Mapping[str, Any]]:
@@ -118,10 +117,10 @@ class Mailbox:
         return self.newest_of(name, self.life_records(name), limit)
 
     def newest_of(
-        self, name: str, lives: Sequence[Record], limit: int
+        self, name: str, lives: Sequence[Life], limit: int
     ) -> Sequence[Mapping[str, Any]]:
         """Return what `newest` returns, given every record of the name, the latest last."""
-        messages = self.dispatch.inboxes.latest(name, limit)
+        messages = self.records.inboxes.latest(name, limit)
         # A message that was shown to several sessions counts for the first: the oldest pair of
         # its id comes last and wins in the dictionary.
         delivered_at_ms = dict(self._deliveries(lives, messages[-1].at_ms)) if messages else {}
@@ -138,7 +137,7 @@ class Mailbox:
             for message in messages
         ]
 
-    def _deliveries(self, lives: Sequence[Record], since_ms: int) -> Iterator[tuple[str, int]]:
+    def _deliveries(self, lives: Sequence[Life], since_ms: int) -> Iterator[tuple[str, int]]:
         """Yield each message that a session was given since a time, with when that began.
 
         The newest comes first. A message is its id.
@@ -148,10 +147,10 @@ class Mailbox:
             if life.created_ms < since_ms:
                 return  # the lives before had ended
 
-    def _deliveries_of(self, life: Record, since_ms: int) -> Iterator[tuple[str, int]]:
+    def _deliveries_of(self, life: Life, since_ms: int) -> Iterator[tuple[str, int]]:
         """Yield the id of each message that a session was given, with when that session started."""
         started_ms: int | None = None
-        for line in self.dispatch.views.backwards(life.id, LINES_MAX):
+        for line in self.records.views.backwards(life.id, LINES_MAX):
             if line.at_ms < since_ms:
                 return
             if isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
@@ -166,13 +165,13 @@ def _number(life: str) -> str:
     return life.partition("/")[2]
 
 
-def _is_unread(life: Record, message: Mail) -> bool:
+def _is_unread(life: Life, message: Mail) -> bool:
     """Whether no session of a life, or of those before it, was given a message."""
-    is_after = position(message.id) > position(str(life.data["acknowledged"]))
+    is_after = position(message.id) > position(life.data["acknowledged"])
     return is_after and message.id not in life.data["ahead"]
 
 
-def _unread_count(life: Record, after: Sequence[Mail]) -> UnreadCount:
+def _unread_count(life: Life, after: Sequence[Mail]) -> UnreadCount:
     """Count up to COUNTED_MAX of the messages after the position of a life."""
     unread = [message for message in after if _is_unread(life, message)][:COUNTED_MAX]
     urgent = sum(bool(message.fields["urgent"]) for message in unread)

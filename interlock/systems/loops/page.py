@@ -27,9 +27,9 @@ from interlock.system.pages import (
     agent_output,
     state_name,
 )
-from interlock.system.tables import Record
-from interlock.systems.loops.client import Loops
-from interlock.systems.loops.output_source import session_output
+from interlock.systems.loops.client import Loops, output_source
+from interlock.systems.loops.machines.loop.data import Life
+from interlock.systems.loops.machines.loop.names import State
 from interlock.systems.loops.paths import name_of
 
 MAIL_MAX = 30
@@ -85,7 +85,7 @@ def waiting_mail(row: Row) -> str:
     return f"{least}{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else ""
 
 
-def panel(client: Client, record: Record) -> list[Section]:
+def panel(client: Client, record: Life) -> list[Section]:
     """Return the link to everything about an agent, and the end of its output."""
     loops, name = Loops(client), name_of(record.id)
     link = Sentence(
@@ -134,7 +134,7 @@ def _agent(loops: Loops, name: str) -> list[Section]:
         Section("Mail to it", [mail(value["mail"])]),
         Section("Mail from it", (_mail_out(loops, notes),)),
     ]
-    if value["state"] != "stopped":
+    if value["state"] != State.STOPPED:
         sections.append(Section("Send mail", (_form(name),), is_live=False))
     if value["prompt"]:
         text = (LongText(value["prompt"]),)
@@ -168,9 +168,9 @@ def session(value: Row) -> NamedCells:
     return NamedCells(facts)
 
 
-def _output(loops: Loops, record: Record, notes: Sequence[Note]) -> Section:
+def _output(loops: Loops, record: Life, notes: Sequence[Note]) -> Section:
     """Return the end of the last session's output, and its last reports."""
-    output = agent_output(loops.client, record.id, session_output(record))
+    output = agent_output(loops.client, record.id, output_source(loops.client, record))
     parts: list[Part] = [output]
     rows = [
         (Since(note.at_ms), str(note.detail["message"]))
@@ -182,9 +182,9 @@ def _output(loops: Loops, record: Record, notes: Sequence[Note]) -> Section:
     return Section("Output", parts)
 
 
-def _notes(loops: Loops, record: Record) -> list[Note]:
+def _notes(loops: Loops, record: Life) -> list[Note]:
     """Return the notes among the last lines of a life's log, the newest first."""
-    log = loops.dispatch.views.latest([record.id], NOTES_READ)[record.id]
+    log = loops.records.views.latest([record.id], NOTES_READ)[record.id]
     return [line for line in log if isinstance(line, Note)]
 
 
@@ -193,7 +193,7 @@ def _mail_out(loops: Loops, notes: Sequence[Note]) -> Table:
     states = {"mail_sent": "sent", "mail_refused": "refused", "mail_lost": "lost"}
     shown = [note for note in notes if note.kind in states][:MAIL_MAX]
     sent = {_message_of(note) for note in shown if note.kind == "mail_sent"}
-    found = loops.dispatch.inboxes.some(sent)
+    found = loops.records.inboxes.some(sent)
     texts = {message: str(mail.fields["text"]) for message, mail in found.items()}
     rows = [
         (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from interlock.system.files import write_private
 from interlock.system.records import Mail, position
-from interlock.system.tables import RecordData as Data
 from interlock.system.text import moment
+from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.limits import LETTERS_MAX, PROMPT_LENGTH_MAX
 
 # The state of the worktree is there for orientation; the agent can ask git for the rest.
@@ -55,7 +55,7 @@ class ComposedPrompt:
 
 def compose_prompt(
     name: str,
-    data: Data,
+    data: LoopData,
     *,
     worktree: WorktreeSummary,
     mail: Sequence[Mail],
@@ -85,7 +85,7 @@ def compose_prompt(
         sections.append("\n\n".join([f"{NEW_MAIL} ({len(given)})", *map(rendered, given)]))
     letters = tuple(message.id for message in given)
     unbroken = list(takewhile(lambda message: message.id in letters, mail))
-    claimed = unbroken[-1].id if unbroken else str(data["acknowledged"])
+    claimed = unbroken[-1].id if unbroken else data["acknowledged"]
     known = {*data["ahead"], *letters}
     later = (message_id for message_id in known if position(message_id) > position(claimed))
     ahead = tuple(sorted(later, key=position))
@@ -125,13 +125,13 @@ def rendered(message: Mail) -> str:
     return "\n".join([*head, "", fields["text"]])
 
 
-def _identity(name: str, data: Data) -> str:
-    text = str(data["identity"]).strip()
+def _identity(name: str, data: LoopData) -> str:
+    text = data["identity"].strip()
     return f"# You are {name}" + (f"\n\n{text}" if text else "")
 
 
-def _instructions(data: Data) -> str:
-    text = str(data["instructions"]).strip()
+def _instructions(data: LoopData) -> str:
+    text = data["instructions"].strip()
     return f"# Your instructions\n\n{text}" if text else ""
 
 
@@ -148,7 +148,7 @@ def _worktree(worktree: WorktreeSummary) -> str:
     return "\n".join(lines)
 
 
-def _session(data: Data) -> str:
+def _session(data: LoopData) -> str:
     paragraphs = [f"# Session {data['session_seq']}, attempt {data['attempt'] + 1}"]
     last = data.get("last")
     if last:

@@ -13,9 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from interlock import CallError, KernelError, Outcome
+from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.git.private_copy import bring_commits, bring_in, sandbox_of
 from interlock.git.repository import Repository
@@ -32,8 +31,6 @@ from interlock.system.agents import (
     Progress,
     RejectedLine,
     ReportKinds,
-    Sandbox,
-    SandboxError,
     SpawnError,
     SplitRequested,
     Supervisor,
@@ -43,9 +40,11 @@ from interlock.system.agents import (
     open_repository,
     supervise,
 )
-from interlock.system.records import PREFIX, NoteDraft, Records
+from interlock.system.records import Records
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.machines.effects import SESSION
+from interlock.systems.loops.machines.loop.data import LoopData
+from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, name_of
 from interlock.systems.loops.session_prompt import read_prompt
@@ -56,6 +55,7 @@ INTERRUPT_GRACE_S = 86_400.0
 DETAIL_LENGTH_MAX = 4_000  # characters of the last output of a session that failed
 PLAIN_WORD = re.compile(r"[\w./+-]+")
 INTERRUPTED, STOPPED = "interrupted", "stopped"
+SPAWN_ERROR = "spawn_error"  # the code of a session that never began
 # Reports that it is ready, then waits for a line on stdin before it runs the agent's command ($1).
 # A program ($2) that does not exist ends it before that: such a session never starts.
 GATE = """\
@@ -76,11 +76,11 @@ class SessionSupervisor(Supervisor):
         super().__init__(spec, records, "loop", SESSION)
         self.spec = spec
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)
-        self.work = self.adopt("loop", SESSION, spec.key, spec.token)
+        self.work: EffectWork[LoopData] = self.adopt("loop", SESSION, spec.key, spec.token)
         self.name = name_of(self.work.record.id)
         paths = AgentPaths(self.work.record.id, records.settings)
         self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
-        self.mailbox = Mailbox(self.dispatch)
+        self.mailbox = Mailbox(records)
         self.prompt = ""
         self.ready = self.started = False
         self.failed: AgentFailed | None = None
@@ -97,8 +97,8 @@ class SessionSupervisor(Supervisor):
         try:
             command = self._command()
             self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
-        except (GitError, SandboxError, OSError) as refusal:
-            return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+        except (GitError, KernelError, OSError) as refusal:
+            return Outcome(Trigger.SESSION_ERROR, {"code": SPAWN_ERROR, "detail": str(refusal)})
         leases = (self.work,)
         self.began_at = time.monotonic()
         try:
@@ -106,18 +106,20 @@ class SessionSupervisor(Supervisor):
                 command, lambda: leases, read=self._read_reports, act=self._act
             )
         except SpawnError as refusal:
-            return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+            return Outcome(Trigger.SESSION_ERROR, {"code": SPAWN_ERROR, "detail": str(refusal)})
         finally:
             with suppress(GitError, OSError):  # the next prompt tries it again
                 bring_in(self._repository(), self.tree)
         return self._outcome(ended)
 
     def _command(self) -> Command:
-        spec = self.spec
+        """Return the command of the session. Raises GitError, KernelError, OSError."""
+        spec, prompt = self.spec, self.work_folder / self.spec.prompt
+        confined = sandbox_of(self._repository(), self.tree)
         variables = {
-            f"{PREFIX}AGENT": self.name,
-            f"{PREFIX}SESSION": str(spec.session_seq),
-            f"{PREFIX}PROMPT_FILE": str(self.work_folder / spec.prompt),
+            "INTERLOCK_AGENT": self.name,
+            "INTERLOCK_SESSION": str(spec.session_seq),
+            "INTERLOCK_PROMPT_FILE": str(prompt),
         }
         return Command(
             arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
@@ -126,20 +128,12 @@ class SessionSupervisor(Supervisor):
             output=self.work_folder / "output.log",
             errors=self.work_folder / "errors.log",
             process_label=spec.process_label,
-            sandbox=self._sandbox(),
+            sandbox=confined and confined.with_more(shown=[(prompt, prompt)]),
             more_follows=True,
         )
 
-    def _sandbox(self) -> Sandbox | None:
-        """Return the sandbox of the session. Raises GitError, OSError."""
-        confined, prompt = (
-            sandbox_of(self._repository(), self.tree),
-            self.work_folder / self.spec.prompt,
-        )
-        return confined and confined.with_more(shown=[(prompt, prompt)])
-
     def _repository(self) -> Repository:
-        return open_repository(self.records.settings, Path(str(self.work.record.data["repo"])))
+        return open_repository(self.records.settings, Path(self.work.record.data["repo"]))
 
     def _act(self, process: AgentProcess) -> None:
         """Obey an order to stop or to interrupt, and start the session when it is ready."""
@@ -155,7 +149,7 @@ class SessionSupervisor(Supervisor):
         fields: dict[str, Any] = {"session_seq": self.spec.session_seq, "pid": process.pid}
         fields |= {"containment": process.containment}
         try:
-            self.work.fire(Outcome("session_started", fields))
+            self.work.fire(Outcome(Trigger.SESSION_STARTED, fields))
         except KernelError:
             # The lease was lost or the store did not answer in time: the session never started.
             process.end(STOPPED, grace_s=0)
@@ -218,43 +212,37 @@ class SessionSupervisor(Supervisor):
         """Bring what was committed so far to the agent's branch, where a recipient looks for it."""
         try:
             bring_commits(self._repository(), self.tree)
-        except (GitError, SandboxError, OSError) as refusal:
+        except (GitError, KernelError, OSError) as refusal:
             self._note("commits_not_shown", {"reason": str(refusal)})
 
     def _count_usage(self, usage: UsageAdded) -> None:
         if usage.deltas:
-            draft = NoteDraft("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):
-                self.dispatch.lifecycle.note(self.work.record, draft, op_id=uuid4().hex)
+                self.records.note(self.work.record, "usage", {}, deltas=usage.deltas)
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
             self.work.audit(kind, detail)
-
-    def _words(self, text: str) -> str:
-        return last_words(text, self.records.settings, DETAIL_LENGTH_MAX)
 
     def _outcome(self, ended: Exit) -> Outcome:
         fields: dict[str, Any] = {
             "exit_code": ended.code,
             "ran_s": round(time.monotonic() - self.began_at, 3),
         }
+        if self.started and self.failed is None and ended.code == 0:
+            return Outcome(Trigger.SESSION_SUCCEEDED, fields)
         if not self.started:
-            detail = ended.errors.strip() or "it ended before its session began"
-            return Outcome(
-                "session_error", fields | {"code": "spawn_error", "detail": self._words(detail)}
-            )
-        if self.failed is not None:
-            fields |= {"code": "failed", "detail": self._words(self.failed.error)}
+            code, detail = SPAWN_ERROR, "it ended before its session began"
+            detail = ended.errors.strip() or detail
+        elif self.failed is not None:
+            code, detail = "failed", self.failed.error
             if self.failed.retry_after_s:
                 fields["retry_after_s"] = self.failed.retry_after_s
-            return Outcome("session_error", fields)
-        if ended.code == 0:
-            return Outcome("session_succeeded", fields)
-        code = ended.reason_by_us or "exit"
-        printed = ended.errors.strip() or f"it ended with {ended.code}"
-        detail = ended.lease_lost or printed
-        return Outcome("session_error", fields | {"code": code, "detail": self._words(detail)})
+        else:
+            code = ended.reason_by_us or "exit"
+            detail = ended.lease_lost or ended.errors.strip() or f"it ended with {ended.code}"
+        detail = last_words(detail, self.records.settings, DETAIL_LENGTH_MAX)
+        return Outcome(Trigger.SESSION_ERROR, {**fields, "code": code, "detail": detail})
 
 
 def _program(command: str) -> str:

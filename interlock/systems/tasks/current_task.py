@@ -19,7 +19,6 @@ from interlock.git.repository import COMMITTER, Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import (
     KILL_BY_PASSED,
-    LEASE_LOST_ERRORS,
     WATCHDOG_LOST,
     AgentBlocked,
     AgentFailed,
@@ -263,7 +262,7 @@ class CurrentTask:
         if ended.reason_by_us == KILL_BY_PASSED:
             # It has done nothing wrong, so this is no failed try. How far it came is not known.
             self.report_started()
-            return Outcome("orphaned", {"reason": LEASE_LOST_ERRORS[KILL_BY_PASSED]})
+            return Outcome("orphaned", {"reason": ended.lease_lost})
         by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
         silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
         if silent and self.work.record.state == "in_progress":

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
 
 from interlock.kernel.event import START, Event, Note
-from interlock.kernel.store.codec import UNREADABLE, unreadable_record
+from interlock.kernel.store.codec import reading
 from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
@@ -71,7 +71,7 @@ def record(
     diagram: Literal["", "wide"] = "",
 ) -> Response:
     """Show a record: where it is and why, what may happen next, its log, family and diagram."""
-    try:
+    with reading(record_id):
         seen = looked_up(request, client, lambda: look_at(client, record_id, lines))
         found = seen.described
         machine = client.dispatch.machines[found["machine"]]
@@ -79,8 +79,6 @@ def record(
         explained = looked_up(
             request, client, lambda: client.explain_all(record_id), what="explained", by=by
         )
-    except UNREADABLE as fault:
-        raise unreadable_record(record_id, fault) from fault
     acts = request.state.caller.acts
     panels = looked_up(
         request,

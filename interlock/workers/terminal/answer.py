@@ -159,9 +159,13 @@ def echo_output(text: str, *, err: bool = False) -> None:
     typer.echo(visible(text.expandtabs()), nl=False, err=err)
 
 
-def answer_record(record: Record, *, as_json: bool, outlook: str = "") -> None:
-    """Print the id of a record and its state, and what follows by itself."""
-    value = {"id": record.id, "state": record.state} | ({"outlook": outlook} if outlook else {})
+def answer_record(record: Record, *, as_json: bool, outlook: str = "", **more: Any) -> None:
+    """Print the id of a record and its state, and what follows by itself.
+
+    Programs get the fields of `more` too; an `id` is by what people know the record.
+    """
+    said = {"outlook": outlook} if outlook else {}
+    value = {"id": record.id, "state": record.state, **said, **more}
     answer(value, as_json=as_json, show=partial(record_state, record=record))
 
 

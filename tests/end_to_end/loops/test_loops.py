@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.systems.loops.output_source import session_output
+from interlock.systems.loops.client import output_source
 from interlock.workers.supervision.agent_output import look_at
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Agents
@@ -33,11 +33,10 @@ def test_an_agent_runs_session_after_session_in_its_worktree_with_its_mail(
     assert agents.loops.show(owl)["prompt"] == second["prompt"], (
         "the command read the prompt that was stored"
     )
-    output = {owl: session_output(agents.reaches(owl, "session_complete"))}
+    client = agents.loops.client
+    output = {owl: output_source(client, agents.reaches(owl, "session_complete"))}
     agents.deployment.sees(
-        lambda: (
-            (part := look_at(agents.loops.dispatch, output)[owl].part) and part.output == b"hoot\n"
-        ),
+        lambda: (part := look_at(client.dispatch, output)[owl].part) and part.output == b"hoot\n",
         what="the worker publishes what the session has printed",
     )
     [message] = agents.loops.mailbox.newest(owl)

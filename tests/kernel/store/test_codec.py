@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.kernel.blame import PlacedError
-from interlock.kernel.errors import TableFunctionError
+from interlock.kernel.errors import TableFunctionError, UnreadableRecordError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.record import RecordId, Version
-from interlock.kernel.store.codec import event_bytes, line_of, lines_of, unreadable_record
+from interlock.kernel.store.codec import event_bytes, line_of, lines_of, reading
 from interlock.kernel.store.rejected import _text
 from tests.any_text import any_text
 from tests.damage import ODD, chances, damaged, torn
@@ -79,13 +79,19 @@ def test_any_body_of_a_rejected_message_is_kept_as_text(body: object) -> None:
 def test_what_a_function_raises_for_a_record_is_said_once() -> None:
     of_migrate = table_fault("migrate", PlacedError("bad is no number (refund.py, line 7)"))
 
-    assert str(unreadable_record("r-1", of_migrate)) == (
+    assert said_of(of_migrate) == (
         "the record 'r-1' cannot be read: refund: migrate raised bad is no number "
         "(refund.py, line 7); repair that function"
     )
-    other = str(unreadable_record("r-1", table_fault("the title", ValueError("no order"))))
+    other = said_of(table_fault("the title", ValueError("no order")))
     assert other.count("no order") == 1
     assert "`interlock verify r-1` says whether the store is damaged" in other
+
+
+def said_of(fault: Exception) -> str:
+    with pytest.raises(UnreadableRecordError) as raised, reading("r-1"):
+        raise fault
+    return str(raised.value)
 
 
 def table_fault(function: str, failure: Exception) -> TableFunctionError:

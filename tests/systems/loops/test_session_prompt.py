@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.kernel.store.inboxes import Mail, position
+from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.limits import (
     LETTERS_MAX,
     MAIL_LENGTH_MAX,
@@ -33,10 +34,10 @@ NOON_MS = 1_800_000_000_000
 TEXT_LENGTH_MAX = 32_000
 
 
-def record_data(**more: Any) -> dict[str, Any]:
+def record_data(**more: Any) -> LoopData:
     payload = {"repo": "/r", "command": "work"}
     payload |= {name: more.pop(name) for name in ("identity", "instructions") if name in more}
-    return {**LOOP.initial_data(payload), **more}
+    return cast("LoopData", {**LOOP.initial_data(payload), **more})
 
 
 def message(number: int, text: str = "", **fields: Any) -> Mail:

@@ -9,22 +9,24 @@ from interlock.git.errors import RefusedError
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import remove_worktree, worktrees
 from interlock.system.agents import kill_leftovers, open_repository, process_label
+from interlock.systems.loops.machines.loop.data import Life, LoopData
 from interlock.systems.loops.paths import AgentPaths
 
 
-def agent_cleanup(work: EffectWork) -> None:
+def agent_cleanup(work: EffectWork[LoopData]) -> None:
     """Commit the uncommitted changes of a stopped agent and remove its worktree.
 
     This effect waits until the last session's effect is settled, so no session runs any more.
     """
-    record = work.dispatch.views.record(work.record.id)
-    paths, data = AgentPaths(record.id, work.dispatch.settings), record.data
-    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+    records = work.records
+    record: Life = records.views.record(work.record.id)
+    paths, data = AgentPaths(record.id, records.settings), record.data
+    for attempt in (data["attempt"] - 1, data["attempt"]):
         kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
-    if work.dispatch.views.holds(paths.name):
+    if records.views.holds(paths.name):
         return  # the next life of this name works in the same worktree already
     try:
-        repository = open_repository(paths.settings, Path(str(data["repo"])))
+        repository = open_repository(paths.settings, Path(data["repo"]))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
     found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)

@@ -11,6 +11,8 @@ from interlock.git.private_copy import bring_in, git_in
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import open_repository
+from interlock.systems.loops.machines.loop.data import LoopData
+from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, prepare_worktree
 from interlock.systems.loops.session_prompt import WorktreeSummary, compose_prompt, store_prompt
@@ -19,17 +21,17 @@ MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent one
 COMMITS = 8  # of the worktree, the newest, that a prompt shows
 
 
-def prompt(work: EffectWork) -> Outcome:
+def prompt(work: EffectWork[LoopData]) -> Outcome:
     """Store the next prompt and claim its mail. Only the session's start delivers that mail."""
     record, data = work.record, work.record.data
-    paths = AgentPaths(record.id, work.dispatch.settings)
+    paths = AgentPaths(record.id, work.records.settings)
     try:
-        repository = open_repository(paths.settings, Path(str(data["repo"])))
-        tree = prepare_worktree(paths, repository, base=str(data["base"]))
+        repository = open_repository(paths.settings, Path(data["repo"]))
+        tree = prepare_worktree(paths, repository, base=data["base"])
         bring_in(repository, tree)  # of a session whose supervisor was lost
     except RefusedError as refusal:
-        return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
-    unread = Mailbox(work.dispatch).unread(record)
+        return Outcome(Trigger.FATAL_ERROR, {"code": "worktree", "detail": str(refusal)})
+    unread = Mailbox(work.records).unread(record)
     mail = list(islice(unread, MAILS_MAX))
     urgent = (message for message in unread if message.fields["urgent"])
     given = [(record.id, mail_id) for mail_id in data.get("given", ())]
@@ -39,14 +41,14 @@ def prompt(work: EffectWork) -> Outcome:
         worktree=_summary(repository, tree),
         mail=mail,
         urgent=list(islice(urgent, MAILS_MAX)),
-        lost=list(work.dispatch.inboxes.some(given).values()),
+        lost=list(work.records.inboxes.some(given).values()),
     )
-    attempt = int(data["attempt"]) + 1
+    attempt = data["attempt"] + 1
     name, digest = store_prompt(paths.session(attempt), composed.text)
     paths.delete_old_attempt(attempt)
     fields = {"prompt": name, "digest": digest, "claimed": composed.claimed}
     mail_fields = {"ahead": composed.ahead, "letters": composed.letters}
-    return Outcome("prompt_ready", {**fields, **mail_fields})
+    return Outcome(Trigger.PROMPT_READY, {**fields, **mail_fields})
 
 
 def _summary(repository: Repository, tree: Worktree) -> WorktreeSummary:

@@ -5,28 +5,30 @@ from __future__ import annotations
 from interlock import EffectWork, Outcome
 from interlock.system.agents import hand_over, kill_leftovers, process_label
 from interlock.systems.loops.launch_spec import SessionLaunchSpec
+from interlock.systems.loops.machines.loop.data import LoopData
+from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.paths import AgentPaths
 
 
-def session(work: EffectWork) -> Outcome | None:
+def session(work: EffectWork[LoopData]) -> Outcome | None:
     """Start the supervisor. It holds the lease from then on and reports how the session ends."""
     record, lease = work.record, work.lease
     data, paths = record.data, AgentPaths(record.id, work.records.settings)
     spec = SessionLaunchSpec(
         key=lease.key,
         token=lease.token,
-        work_folder=str(paths.session(int(data["attempt"]))),
-        worktree=str(data["worktree"]),
-        command=str(data["command"]),
-        prompt=str(data["prompt"]),
-        digest=str(data["digest"]),
-        session_seq=int(data["session_seq"]),
+        work_folder=str(paths.session(data["attempt"])),
+        worktree=data["worktree"],
+        command=data["command"],
+        prompt=data["prompt"],
+        digest=data["digest"],
+        session_seq=data["session_seq"],
     )
     # If a supervisor died together with its watchdog, their session still runs in this worktree.
-    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+    for attempt in (data["attempt"] - 1, data["attempt"]):
         kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
     try:
         hand_over(work, "interlock.systems.loops.supervisor", spec)
     except OSError as refusal:
-        return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+        return Outcome(Trigger.SESSION_ERROR, {"code": "spawn_error", "detail": str(refusal)})
     return None

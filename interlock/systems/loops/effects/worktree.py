@@ -10,6 +10,8 @@ from interlock.git.errors import RefusedError
 from interlock.system.agents import open_repository
 from interlock.system.records import NotYetError
 from interlock.systems.loops.machines.effects import PROMPT, SESSION, WORKTREE
+from interlock.systems.loops.machines.loop.data import LoopData
+from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, prepare_worktree
 
@@ -17,31 +19,31 @@ from interlock.systems.loops.paths import AgentPaths, prepare_worktree
 USES_WORKTREE = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})
 
 
-def worktree(work: EffectWork) -> Outcome:
+def worktree(work: EffectWork[LoopData]) -> Outcome:
     """Find or create the worktree. A problem with the repository itself stops the agent."""
-    data, settings = work.record.data, work.dispatch.settings
+    data, settings = work.record.data, work.records.settings
     if settings.agents_max == 0:
         raise NotYetError(f"no agents run on {settings.host} (INTERLOCK_AGENTS_MAX is 0)")
     paths = AgentPaths(work.record.id, settings)
     fields = {"host": settings.host, **_inherited(work, paths)}
     try:
-        repository = open_repository(paths.settings, Path(str(data["repo"])))
-        tree = prepare_worktree(paths, repository, base=str(data["base"]))
+        repository = open_repository(paths.settings, Path(data["repo"]))
+        tree = prepare_worktree(paths, repository, base=data["base"])
     except RefusedError as refusal:
         if data.get("host") != settings.host:
             # The agent is not bound to this computer; another one may have the repository.
             raise NotYetError(f"not on {settings.host}: {refusal}") from refusal
-        return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
+        return Outcome(Trigger.FATAL_ERROR, {"code": "worktree", "detail": str(refusal)})
     fields |= {"worktree": str(tree.folder), "branch": tree.branch}
-    return Outcome("worktree_ready", fields)
+    return Outcome(Trigger.WORKTREE_READY, fields)
 
 
-def _inherited(work: EffectWork, paths: AgentPaths) -> dict[str, Any]:
+def _inherited(work: EffectWork[LoopData], paths: AgentPaths) -> dict[str, Any]:
     """Return which mail the earlier lives of this name were given.
 
     Raises NotYetError while a process of an earlier life may still be running.
     """
-    lives = Mailbox(work.dispatch).life_records(paths.name)
+    lives = Mailbox(work.records).life_records(paths.name)
     earlier = lives[: [life.id for life in lives].index(work.record.id)]
     for life in earlier:
         if any(entry.name in USES_WORKTREE or entry.state == "leased" for entry in life.entries):

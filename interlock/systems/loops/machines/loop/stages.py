@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from interlock import Active, Terminal, Timer, Waiting
 from interlock.system.tables import Meaning
-from interlock.system.tables import RecordData as Data
 from interlock.systems.loops.machines.effects import (
     AGENT_CLEANUP,
     MAIL_CHECK,
@@ -15,27 +15,33 @@ from interlock.systems.loops.machines.effects import (
     WORKTREE,
 )
 from interlock.systems.loops.machines.loop import limits
+from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.names import SELF, State, Trigger
 from interlock.systems.loops.machines.loop.payloads import Next
 
 UNBEGUN = {"unbegun": True}
 
 
-def seconds(name: str) -> Callable[[Data], int | None]:
+def seconds(name: str) -> Callable[[Mapping[str, Any]], int | None]:
     """Return the delay, in ms, that the agent's data has under this name, in s."""
 
-    def delay(data: Data) -> int | None:
+    def delay(data: Mapping[str, Any]) -> int | None:
         return None if data.get(name) is None else int(data[name]) * 1_000
 
     return delay
 
 
-def next_ms(data: Data) -> int:
+def next_ms(data: LoopData) -> int:
     """Return when an effect looks whether the next session is due."""
-    return int(data["every_s"]) * 1_000 if data["next"] == Next.LATER else limits.RECHECK_MS
+    return data["every_s"] * 1_000 if data["next"] == Next.LATER else limits.RECHECK_MS
 
 
-def its_name(data: Data) -> tuple[str, ...]:
+def cooling_ms(data: LoopData) -> int:
+    """Return how long an agent cools down."""
+    return data["cooling_ms"]
+
+
+def its_name(data: LoopData) -> tuple[str, ...]:
     """Return the name that only one life of an agent holds at a time."""
     del data
     return (SELF,)
@@ -96,7 +102,7 @@ STAGES = (
     ),
     Waiting(
         State.COOLING_DOWN,
-        (Timer("backoff", lambda data: int(data["cooling_ms"]), Trigger.BACKOFF_ELAPSED),),
+        (Timer("backoff", cooling_ms, Trigger.BACKOFF_ELAPSED),),
         shown="pausing after an error",
         holds=its_name,
     ),
