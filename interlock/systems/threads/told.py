@@ -107,8 +107,9 @@ def _proposed(line: Event, proposal: Values) -> ToldLine:
 
 def _edited(line: Event, changed: Values, before: Values) -> ToldLine:
     """Tell a correction: each value that it changed, before and after."""
+    why: list[StillPart] = [Quote(each) for each in words_of(line.payload, line.cause.reason)]
     if line.payload.get("clear"):
-        return ToldLine("A person took the proposal back")
+        return ToldLine("A person took the proposal back", why)
     known = dict(_flat({name: before[name] for name in changed if name in before}))
     now = dict(_flat(changed))
     rows = [
@@ -117,8 +118,8 @@ def _edited(line: Event, changed: Values, before: Values) -> ToldLine:
         if known.get(name) != now.get(name)
     ]
     if not rows:
-        return ToldLine("A person left the proposal as it was")
-    return ToldLine("A person changed the proposal", [Table(("", "Before", "After"), rows)])
+        return ToldLine("A person left the proposal as it was", why)
+    return ToldLine("A person changed the proposal", [Table(("", "Before", "After"), rows), *why])
 
 
 def _answered(line: Event) -> ToldLine:

@@ -13,7 +13,7 @@ from interlock.workers.engine.card import Affordance, Card
 
 # The field of a form that says which part of an answer was sent: its words, or its exact values.
 PART, WORDS, EXACT = "part", "words", "exact"
-PARAMETERS = "parameters."
+PARAMETERS, REASON = "parameters.", "reason"
 # What the field for words is called, by its name.
 LABELS = {"text": "In your words", "feedback": "In your words", "intent": "What is wanted"}
 
@@ -36,7 +36,7 @@ class AnswerForm:
     wrong: Mapping[str, str]
     leads_to: str
     is_open: bool  # its form is in sight
-    is_bare: bool  # nothing has to be filled in: its button comes first
+    is_bare: bool  # nothing has to be filled in: what may be said with it is folded
     is_consent: bool  # who changes the action agrees to it as well: it is done at once
 
     @property
@@ -104,7 +104,11 @@ def _parts(
     words = tuple(one for one in fields if one.name == main or (one.required and not one.value))
     others = tuple(one for one in fields if one not in words)
     if main not in [one.name for one in words]:
-        shown = tuple(one for one in fields if one.name.startswith(PARAMETERS) or one.required)
+        shown = tuple(
+            one
+            for one in fields
+            if one.name.startswith(PARAMETERS) or one.required or one.name == REASON
+        )
         folded = tuple(one for one in fields if one not in shown)
         # A form that has nothing to put in sight folds nothing away.
         return (shown, folded, ()) if shown else (folded, (), ())

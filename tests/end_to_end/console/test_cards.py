@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, ViewportSize, expect
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.shown_stage import shown_state
 from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.browser import CHROMIUM
-from tests.end_to_end.console.opened import ONLY_WHAT_IS_SENT, PHONE, open_page, ready
-from tests.systems.threads.threads import bring, consent
+from tests.end_to_end.console.opened import ONLY_WHAT_IS_SENT, PHONE, console_of, open_page, ready
+from tests.systems.threads.threads import bring, client_of, consent
 from tests.waiting import until
 
 THUMB_PX = 44
+DESK = ViewportSize(width=1280, height=700)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
@@ -27,7 +31,7 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
 
     page.locator(".cards a.asks").tap()
     page.get_by_text("Say why").tap()
-    page.get_by_label("reason").fill("too dear")
+    page.get_by_role("textbox", name="reason").fill("too dear")
     for touched in page.locator("main button:visible, main summary:visible").all():
         box = touched.bounding_box()
         assert box is not None
@@ -65,7 +69,7 @@ def test_a_key_does_what_its_click_does_and_what_cannot_be_undone_asks_once_more
     # The claim loads the page anew, which hears keys only once its scripts have run.
     page.wait_for_load_state()
     page.get_by_text("Say why").click()
-    page.get_by_label("reason").fill("too dear")
+    page.get_by_role("textbox", name="reason").fill("too dear")
     ready(page)
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/inbox/ink?*")
@@ -104,7 +108,7 @@ def test_a_card_that_somebody_else_has_answered_says_so_and_takes_no_answer(
     page.clock.install()
     page.goto("/inbox/paper")
     page.get_by_text("Say why").click()
-    page.get_by_label("reason").fill("too dear")
+    page.get_by_role("textbox", name="reason").fill("too dear")
 
     Client(interlock.settings, actor="bob").decide(
         "paper", "reject", {"reason": "we have some"}, proposal=proposal
@@ -119,9 +123,9 @@ def test_a_card_that_somebody_else_has_answered_says_so_and_takes_no_answer(
     expect(page.get_by_role("link", name="see what has happened")).to_be_visible()
     expect(page.get_by_role("button", name="Yes, do it")).to_have_count(0)
     expect(page.get_by_role("button", name="No, drop it")).to_have_count(0)
-    expect(page.get_by_label("reason")).to_have_value("too dear")
-    page.get_by_label("reason").press("Control+Enter")
-    expect(page.get_by_label("reason")).to_have_value("too dear")
+    expect(page.get_by_role("textbox", name="reason")).to_have_value("too dear")
+    page.get_by_role("textbox", name="reason").press("Control+Enter")
+    expect(page.get_by_role("textbox", name="reason")).to_have_value("too dear")
     expect(page.get_by_role("alert")).to_have_count(0)  # nothing was sent, so nothing was refused
 
     page.get_by_role("link", name="Show it as it is now").click()
@@ -140,7 +144,7 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
     for page in (ann, bob):
         page.goto("/inbox/paper")
     bob.get_by_text("Say why").click()
-    bob.get_by_label("reason").fill("too dear")
+    bob.get_by_role("textbox", name="reason").fill("too dear")
 
     ann.get_by_role("button", name="Yes, do it").click()
     until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")
@@ -150,3 +154,22 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
     expect(bob.locator("#news")).to_contain_text("execute")
     expect(bob.locator("main")).to_contain_text("too dear")
     assert interlock.show("paper").state == "executing"
+
+
+def test_the_key_to_change_an_action_leads_to_its_first_field_and_each_time_is_said_in_full(
+    chromium: Browser, server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    interlock = client_of(server.url, prefix, home=tmp_path, capabilities="examples.capabilities")
+    values = {"title": "Dentist", "start": "2026-12-02T10:00:00"}
+    consent(interlock, "dentist", capability="add_appointment", parameters=values)
+    with console_of(interlock, chromium) as address:
+        page = open_page(chromium, interlock, address, "/inbox/dentist", viewport=DESK)
+        ready(page)
+
+        page.keyboard.press("e")
+
+        expect(page.get_by_label("title")).to_be_focused()
+        assert page.evaluate("scrollY") == 0
+        expect(page.get_by_text("Wednesday 2 December 2026, 10:00", exact=True)).to_be_visible()
+        page.get_by_label("start").fill("2026-12-03T10:00:00")
+        expect(page.get_by_text("Thursday 3 December 2026, 10:00", exact=True)).to_be_visible()

@@ -137,5 +137,10 @@ def hold_canary(dispatch: Dispatch, canary_id: str) -> None:
 def consent(interlock: Client, record_id: str, **action: Any) -> None:
     """Bring a thread to the consent to an action."""
     interlock.submit(thread_payload(), machine="thread", id=record_id)
-    for trigger, payload in [*CONTEXT, CONFIRMED, STARTED, proposed({**ACTION, **action})]:
+    for trigger, payload in [
+        *CONTEXT,
+        CONFIRMED,
+        STARTED,
+        proposed({**ACTION, **action}, declared=DECLARED),
+    ]:
         step(interlock, record_id, trigger, payload)

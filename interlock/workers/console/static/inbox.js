@@ -36,7 +36,6 @@ function open(key) {
   }
   if (folded) folded.open = true;
   const form = folded ? folded.querySelector("form") : chosen.closest("form");
-  form.scrollIntoView({ block: "center" });
   const fields = [...form.querySelectorAll("textarea, input:not([type=hidden]), select")];
   (fields.find((one) => one.checkVisibility()) ?? form.querySelector("button")).focus();
 }
@@ -55,7 +54,7 @@ function close() {
   for (const form of document.querySelectorAll("main form:has(> input[name=proposal])")) {
     if (isOpen(form.elements.proposal.value)) continue;
     const isWritten = [...form.elements].some((one) => "defaultValue" in one && one.value !== one.defaultValue);
-    if (isWritten) form.querySelectorAll("button").forEach((one) => one.remove());
+    if (isWritten) form.querySelectorAll("button, kbd").forEach((one) => one.remove());
     else (form.closest("details.answer") ?? form).remove();
   }
   for (const said of document.querySelectorAll("[data-ends]")) said.hidden = isOpen(said.dataset.ends);
@@ -95,12 +94,15 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Beside a date that is being changed stands its weekday.
+// Beside a date or time that is being changed stands its weekday, as the server says it.
 document.addEventListener("input", (event) => {
   const said = event.target.parentElement?.querySelector(".weekday");
-  const day = said && new Date(event.target.value);
-  const options = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
-  if (said) said.value = isNaN(day) ? "" : day.toLocaleDateString("en-GB", { ...options, timeZone: event.target.type === "date" ? "UTC" : undefined });
+  if (!said) return;
+  const [day, time] = event.target.value.split("T");
+  const at = new Date(day); // a day without a time is one of UTC
+  const words = (options) => at.toLocaleDateString("en-GB", { ...options, timeZone: "UTC" });
+  const date = () => `${words({ weekday: "long" })} ${words({ day: "numeric", month: "long", year: "numeric" })}`;
+  said.value = isNaN(at) ? "" : [date(), time?.slice(0, 5)].filter(Boolean).join(", ");
 });
 
 // Rows that a person has ticked or reached by keys stay as they are.

@@ -206,7 +206,7 @@ def edits_context(ask: ThreadAsk) -> bool:
 def edits_action(ask: ThreadAsk) -> bool:
     """Whether an edit fits the card that asks about the action."""
     known = bool(ask.data["proposals"].get("action"))
-    fits = set(ask.payload) <= {"capability", "parameters", "declared", "clear"}
+    fits = set(ask.payload) <= {"capability", "parameters", "declared", "clear", "reason"}
     return fits and bool(ask.payload.get("clear") or ask.payload.get("capability") or known)
 
 

@@ -235,10 +235,11 @@ class ThreadEdited(CardAnswer):
     parameters: dict[str, Any] | None = None
     declared: SkipJsonSchema[DeclaredRisk | None] = None
     clear: Literal[True] | None = None
+    reason: Text | None = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> ThreadEdited:
-        if not self.model_dump(exclude_defaults=True):
+        if not self.model_dump(exclude_defaults=True, exclude={"reason"}):
             raise ValueError("say what to change: intent, item_ids, capability, parameters, clear")
         return self
 
@@ -256,11 +257,12 @@ class EditedContext(CardAnswer):
 
 
 class EditedAction(CardAnswer):
-    """Another capability, other parameters, or `clear`: then no action may run."""
+    """Another capability, other parameters, or `clear`: then no action may run. `reason` is why."""
 
     capability: Name | None = None
     parameters: dict[str, Any] | None = None
     clear: Literal[True] | None = None
+    reason: Text | None = None
 
     rules: ClassVar[Mapping[str, Any]] = {
         "anyOf": [{"required": [name]} for name in ("capability", "parameters", "clear")]

@@ -1,0 +1,95 @@
+"""The page of a card: what it shows of an action, and the order of what is filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from interlock.kernel.event import Event
+from interlock.workers.access.roles import Role
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.console.sessions import COOKIE
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.systems.threads.threads import client_of, consent
+from tests.workers.access.tokens import new_session
+from tests.workers.console.test_inbox import OWN, SITE, text_of
+
+MILK = {"capability": "add_task", "parameters": {"title": "Buy milk"}}
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    return client_of(server.url, prefix, home=tmp_path, capabilities="examples.capabilities")
+
+
+@pytest.fixture
+def browser(interlock: Client) -> Iterator[TestClient]:
+    with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as opened:
+        opened.cookies.set(COOKIE, new_session(interlock, Role.OPERATOR))
+        yield opened
+
+
+def answer(browser: TestClient, interlock: Client, record_id: str, **form: str) -> Any:
+    given = {"proposal": interlock.show(record_id).proposal, **form}
+    return browser.post(f"/inbox/{record_id}", data=given, headers=OWN)
+
+
+def changed_milk(**fields: str) -> Mapping[str, str]:
+    """Return the form that changes the title of the task and has it done."""
+    form = {"choice": "edit", "part": "words", "at_once": "yes", "capability": "add_task"}
+    return {**form, "parameters.title": "Buy oat milk", **fields}
+
+
+def test_what_an_action_leaves_out_is_said_on_its_card_and_not_in_the_list(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "milk", **MILK)
+
+    said = text_of(browser, "/inbox/milk")
+
+    assert "title Buy milk due not set details not set" in said
+    assert "not set" not in text_of(browser, "/inbox")
+
+
+def test_the_reason_stands_before_the_button_that_sends_it(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "milk", **MILK)
+    page = browser.get("/inbox/milk").text
+
+    for choice in ("edit", "reject"):
+        at = page.index(f'name="choice" value="{choice}"')
+        form = page[at : page.index("</form>", at)]
+        assert form.index('name="reason"') < form.index("<button class"), choice
+
+
+def test_why_a_person_changed_an_action_is_in_the_log_and_on_the_page_of_the_record(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "milk", **MILK)
+
+    done = answer(browser, interlock, "milk", **changed_milk(reason="she drinks no cow's milk"))
+
+    assert done.status_code == 303
+    assert interlock.show("milk").state == "executing"
+    events = [line for line in interlock.history("milk") if isinstance(line, Event)]
+    edited = next(line for line in events if line.trigger == "edited")
+    assert edited.because.endswith("she drinks no cow's milk")
+    said = text_of(browser, "/records/milk")
+    assert re.search("A person changed the proposal.*she drinks no cow's milk", said)
+
+
+def test_a_reason_alone_changes_nothing(browser: TestClient, interlock: Client) -> None:
+    consent(interlock, "milk", **MILK)
+    form = {"choice": "edit", "part": "words", "reason": "I do not like it"}
+
+    refused = answer(browser, interlock, "milk", **form)
+
+    assert refused.status_code == 422
+    assert interlock.show("milk").state == "awaiting_confirmation"
