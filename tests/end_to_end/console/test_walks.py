@@ -329,6 +329,10 @@ def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
     for path in ("/login", *PAGES, *(pages[name] for name in LOOKED_AT)):
         page.evaluate(SHOW, path)
         assert_nothing_serious(page, path)
+    page.set_viewport_size(PHONE)
+    for path in ("/fleet", "/inbox", "/records"):
+        page.evaluate(SHOW, path)
+        assert_nothing_serious(page, f"{path} on a phone")
 
 
 def assert_nothing_serious(page: Page, path: str) -> None:
