@@ -126,20 +126,29 @@ def records(interlock: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return interlock
 
 
-def with_arguments(command: Any, words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words of each command that takes an argument."""
-    inner = getattr(command, "commands", {})
-    for name, each in inner.items():
-        yield from with_arguments(each, (*words, name))
-    if not inner and any(one.param_type_name == "argument" for one in command.params):
-        yield " ".join(words)
+def parameters() -> Iterator[tuple[str, Any]]:
+    """Yield each argument and option of each command, with the words of the command."""
+    commands: list[tuple[tuple[str, ...], Any]] = [
+        ((name,), loaded(name)) for name in LazyGroup().commands
+    ]
+    for words, command in commands:
+        commands += [((*words, name), each) for name, each in inner_of(command).items()]
+        yield from ((" ".join(words), one) for one in command.params if not inner_of(command))
+
+
+def inner_of(command: Any) -> dict[str, Any]:
+    """Return the commands of a group; none of what is no group."""
+    return dict(getattr(command, "commands", {}))
+
+
+def test_every_argument_and_option_has_a_help() -> None:
+    assert [(words, one.name) for words, one in parameters() if not one.help] == []
 
 
 def test_every_command_with_an_argument_is_listed_here() -> None:
     listed = {f"{group}{name}" for group, names, _, _ in SAID for name in names.split(", ")}
-    found = (with_arguments(loaded(name), (name,)) for name in LazyGroup().commands)
 
-    assert {words for each in found for words in each} == OTHERS | {
+    assert {words for words, one in parameters() if one.param_type_name == "argument"} == OTHERS | {
         words for words in listed if "--" not in words
     }
 
