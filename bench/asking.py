@@ -6,11 +6,14 @@ import asyncio
 import subprocess
 import sys
 import time
+from functools import partial
 
 from interlock.kernel.scales import Tier
-from interlock.systems.threads.inference.model import InferenceModel, model_named
+from interlock.systems.threads.inference.model import InferenceModel, model_of
 from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import Question, Target
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import MODEL_VARIABLE, ExchangeLimits
 
 MODEL = "openai:gpt-4o-mini"
 CALLS = 200
@@ -49,7 +52,14 @@ async def _ask(model: InferenceModel, calls: int) -> float:
 
 
 async def _measured(url: str) -> float:
-    model = model_named(MODEL, base_url=url, api_key="no-secret")
+    opened = partial(
+        open_exchange,
+        variable=MODEL_VARIABLE,
+        base_url=url,
+        api_key="no-secret",
+        limits=ExchangeLimits(),
+    )
+    model = model_of(MODEL, {}, opened)
     await _ask(model, 1)
     return await _ask(model, CALLS)
 

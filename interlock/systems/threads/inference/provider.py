@@ -8,8 +8,8 @@ from functools import cache
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from interlock.system.exchanges import Bound, Exchange, Ledger
-from interlock.system.models import FailureCode, TokenUsage, Unanswered
+from interlock.system.exchanges import Exchange, PricedQuestion
+from interlock.system.models import Unanswered
 from interlock.system.tables import Tier
 from interlock.systems.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome
@@ -36,28 +36,31 @@ class ProviderModel:
         """Return the most that one answer can cost, all its attempts included."""
         if question.tier not in OUTPUT_TOKENS_MAX:
             return 0
-        return self._bound(question, prompt(question)).micro()
+        return self._priced(question).bound_micro()
 
     async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
         """Ask until there is a valid answer, a permanent failure, or no time left."""
         if question.tier not in OUTPUT_TOKENS_MAX:
             detail = f"The tier {question.tier.value!r} is not answered by a language model."
-            return Unanswered(FailureCode.PROVIDER_ERROR, detail, TokenUsage(), 0, self.name)
-        message = prompt(question)
-        ledger = Ledger(self._bound(question, message))
-        agent = _agent(question.target)
-        answer = await self._exchange.ask(agent, message, question, ledger, timeout_s=timeout_s)
+            return Unanswered.not_asked(self.name, detail)
+        asked = self._priced(question)
+        answer = await asked.ask(timeout_s=timeout_s)
         if isinstance(answer, Unanswered):
             return answer
-        return Answered(proposals(answer), ledger.usage, ledger.cost_micro, self.name)
+        return Answered(proposals(answer), asked.usage, asked.cost_micro, self.name)
 
     async def close(self) -> None:
         """Close the connections of this model."""
         await self._exchange.close()
 
-    def _bound(self, question: Question, message: str) -> Bound:
-        size = _size(question.target) + len(message.encode())
-        return self._exchange.bound(size, OUTPUT_TOKENS_MAX[question.tier])
+    def _priced(self, question: Question) -> PricedQuestion[Question, ModelAnswer]:
+        return self._exchange.question(
+            _agent(question.target),
+            prompt(question),
+            question,
+            fixed_bytes=_size(question.target),
+            tokens_max=OUTPUT_TOKENS_MAX[question.tier],
+        )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The base classes of the answers of language models, and their type of confidence."""
+"""The base class of the answers of language models, and their type of confidence."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 Confidence = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
 
 
-class ClosedAnswer(BaseModel):
-    """An answer, or a part of one, with no field beside those of its schema."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 class OpenAnswer(BaseModel):
     """An answer of which only the fields of its schema count.
 
-    Many models add a field that says why. A closed answer would be refused for it, after the call
-    was paid.
+    Many models add a field that says why. An answer that may have none would be refused
+    for it, after the call was paid.
     """
 
     # Providers that hold a model to the schema are still told that it has no other fields.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import (
@@ -25,7 +25,7 @@ from pydantic_ai.usage import UsageLimits
 from interlock.workers.gateways.llm.cost import Bound, Ledger, Price
 from interlock.workers.gateways.llm.metered_model import Metered, refuse_absurd_usage
 from interlock.workers.gateways.llm.options import ExchangeLimits
-from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
+from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
 from interlock.workers.gateways.llm.retry import is_timeout, retrying
 from interlock.workers.text import sentence
 
@@ -60,6 +60,19 @@ class Exchange:
         """Return a ledger for one answer; its bound is the most that this can cost."""
         return Ledger(self.bound(size_bytes, tokens_max))
 
+    def question(
+        self,
+        agent: Agent[Deps, AnswerT],
+        message: str,
+        deps: Deps,
+        *,
+        fixed_bytes: int,
+        tokens_max: int,
+    ) -> PricedQuestion[Deps, AnswerT]:
+        """Return a question of one message; `fixed_bytes` are its instructions and its schema."""
+        ledger = self.ledger(fixed_bytes + len(message.encode()), tokens_max)
+        return PricedQuestion(self, agent, message, deps, ledger)
+
     async def ask(
         self,
         agent: Agent[Deps, AnswerT],
@@ -76,8 +89,7 @@ class Exchange:
         except TimeoutError:
             if not total.expired():
                 raise
-            detail = f"{self.name} did not answer within {timeout_s:g} s."
-            return self._unanswered(FailureCode.TIMEOUT, detail, ledger)
+            return Unanswered.late(self.name, timeout_s, ledger.usage, ledger.cost_micro)
         except ModelAPIError as error:
             code = FailureCode.TIMEOUT if is_timeout(error) else FailureCode.PROVIDER_ERROR
             unanswered = self._unanswered(code, self._detail(error, ledger), ledger)
@@ -144,6 +156,40 @@ class Exchange:
             return f"{self.name} refused with status {error.status_code}{reason} after {tries}."
         text = sentence(error.message, length_max=PROVIDER_TEXT_MAX)
         return f"{self.name} could not be reached or understood after {tries}: {text}"
+
+
+class PricedQuestion(Generic[Deps, AnswerT]):
+    """A question to a language model, the most that it can cost, and what it has cost so far."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        agent: Agent[Deps, AnswerT],
+        message: str,
+        deps: Deps,
+        ledger: Ledger,
+    ) -> None:
+        self._exchange, self._agent = exchange, agent
+        self._message, self._deps, self._ledger = message, deps, ledger
+
+    def bound_micro(self) -> int:
+        """Return the most that it can cost, all attempts included. Raises UnknownPriceError."""
+        return self._ledger.bound.micro()
+
+    async def ask(self, *, timeout_s: float) -> AnswerT | Unanswered:
+        """Ask until there is a valid answer, a failure that lasts, or no time left."""
+        agent, message, deps, ledger = self._agent, self._message, self._deps, self._ledger
+        return await self._exchange.ask(agent, message, deps, ledger, timeout_s=timeout_s)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens and requests that it has used so far."""
+        return self._ledger.usage
+
+    @property
+    def cost_micro(self) -> int:
+        """What it has cost so far, in micro-dollars; also where nobody waited for its answer."""
+        return self._ledger.cost_micro
 
 
 def _reason(error: AgentRunError) -> str:

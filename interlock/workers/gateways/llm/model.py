@@ -65,10 +65,10 @@ def open_exchange(
     return Exchange(spec, client, limits, prices.get(spec), api_key or "")
 
 
-def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange:
+def exchange_of(settings: Settings, spec: str, *, variable: str = MODEL_VARIABLE) -> Exchange:
     """Open a language model with the address, key and limits of the settings.
 
-    Raises ConfigurationError.
+    `variable` is the setting that names it. Raises ConfigurationError.
     """
     return open_exchange(
         spec,

@@ -48,6 +48,9 @@ class TokenUsage:
     priced: bool = True
 
 
+NOT_ASKED = TokenUsage()
+
+
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """There is no answer. `detail` is one sentence for a person."""
@@ -59,3 +62,16 @@ class Unanswered:
     model: str
     # How long the provider asks its callers to wait, in s; None where it did not say.
     retry_after_s: float | None = None
+
+    @classmethod
+    def late(
+        cls, model: str, timeout_s: float, usage: TokenUsage = NOT_ASKED, cost_micro: int = 0
+    ) -> Unanswered:
+        """Return that a model did not answer in time."""
+        detail = f"{model} did not answer within {timeout_s:g} s."
+        return cls(FailureCode.TIMEOUT, detail, usage, cost_micro, model)
+
+    @classmethod
+    def not_asked(cls, model: str, why: str) -> Unanswered:
+        """Return that a model cannot be asked, with a sentence that says why."""
+        return cls(FailureCode.PROVIDER_ERROR, why, NOT_ASKED, 0, model)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.scales import Tier
-from interlock.systems.threads.inference.model import InferenceModel, model_named
+from interlock.systems.threads.inference.model import InferenceModel, model_of
 from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome
 from interlock.systems.threads.inference.question import Choice, Question, Target
-from interlock.workers.gateways.llm.options import ExchangeLimits
+from interlock.workers.gateways.llm.options import (
+    MODEL_VARIABLE,
+    NO_PRICES,
+    ExchangeLimits,
+    ModelPrices,
+)
 from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
 from tests.fakes.sleeper import Sleeper
 
+if TYPE_CHECKING:  # the embedded model is tested without it
+    from interlock.workers.gateways.llm.exchange import Exchange
+
+LIMITS = ExchangeLimits()
 INVALID = FailureCode.INVALID_OUTPUT
 BROKEN = FailureCode.PROVIDER_ERROR
 LATE = FailureCode.TIMEOUT
@@ -68,6 +77,32 @@ def question(target: Target = Target.ACTION, **changes: Any) -> Question:
         "tier": Tier.FRONTIER_FAST,
     }
     return Question(**(given | changes))
+
+
+def model_named(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    tier_models: Mapping[Tier, str] | None = None,
+    limits: ExchangeLimits = LIMITS,
+    prices: ModelPrices = NO_PRICES,
+) -> InferenceModel:
+    """Open a model as threads do, with limits and prices that no deployment sets."""
+
+    def exchange_named(name: str) -> Exchange:
+        from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
+
+        return open_exchange(
+            name,
+            variable=MODEL_VARIABLE,
+            base_url=base_url,
+            api_key=api_key,
+            limits=limits,
+            prices=prices,
+        )
+
+    return model_of(spec, tier_models or {}, exchange_named)
 
 
 def model_at(

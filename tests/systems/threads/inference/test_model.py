@@ -6,17 +6,16 @@ from importlib.metadata import version
 
 import pytest
 
-from interlock.systems.threads.inference.model import model_named
 from interlock.systems.threads.inference.outcome import Answered
 from interlock.workers.gateways.llm.options import DEFAULT_MODEL
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 from tests.fakes.openai_server import OpenAIServer, says
-from tests.systems.threads.inference.questions import ACTION, ask, question
+from tests.systems.threads.inference.questions import ACTION, ask, model_named, question
 
 # An entry of None makes Python say that the module is not there.
 ABSENT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n"
 OPEN = """
-from interlock.systems.threads.inference.model import model_named
+from tests.systems.threads.inference.questions import model_named
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 try:
     print(model_named({spec!r}, api_key="k").name)
@@ -150,7 +149,7 @@ def refuse(*_):
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 from tests.systems.threads.inference.questions import ask, question
 from interlock.workers.gateways.llm.options import DEFAULT_MODEL
-from interlock.systems.threads.inference.model import model_named
+from tests.systems.threads.inference.questions import model_named
 import asyncio
 async def once():
     return await model_named(DEFAULT_MODEL).answer(question(), timeout_s=60)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.inference.model import model_named
 from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import PROMPT_VERSION, Target
 from interlock.workers.gateways.llm.cost import micro
@@ -30,6 +29,7 @@ from tests.systems.threads.inference.questions import (
     ask,
     failed,
     model_at,
+    model_named,
     outcome_of,
     question,
 )

@@ -16,13 +16,12 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from interlock.systems.threads.inference.model import model_named
 from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.redaction import hide_secrets, without_secrets
 from tests.end_to_end.deployment import thread
 from tests.fakes.openai_server import OpenAIServer, Reply
-from tests.systems.threads.inference.questions import ask, failed, question
+from tests.systems.threads.inference.questions import ask, failed, model_named, question
 from tests.workers.engine.running import THREAD, Running, settings_for
 
 KEY = "sk-supersecret-0123456789"
