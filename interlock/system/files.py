@@ -23,37 +23,22 @@ from interlock.workers.specs.fields import (
     check_size,
     checked_payload,
     file_model,
-    nested_field,
     problem_of_id,
     read_fields,
     read_name,
-    write_fields,
 )
 from interlock.workers.specs.json_line import COUNT_MAX, NAME_LENGTH_MAX, as_line, plain_text, shown
-from interlock.workers.specs.models import (
-    InvalidDataError,
-    Required,
-    WrittenForm,
-    model_of,
-    read_model,
-    with_fault,
-)
+from interlock.workers.specs.models import Required, WrittenForm, model_of, read_model, with_fault
 from interlock.workers.specs.node import NOWHERE, Node, place_of
 from interlock.workers.specs.problems import FileError, ItemNames, Location, Problem, Problems
 from interlock.workers.specs.values import (
     DURATION,
     MONEY,
     PATH,
-    PLAIN,
     PRIORITY,
-    SLOTS,
-    Dollars,
     ValueKind,
-    check_json,
     filled_list,
     number_text,
-    parse_duration,
-    parse_money,
 )
 
 __all__ = [
@@ -63,14 +48,10 @@ __all__ = [
     "NAME_LENGTH_MAX",
     "NOWHERE",
     "PATH",
-    "PLAIN",
     "PRIORITY",
-    "SLOTS",
-    "Dollars",
     "Field",
     "FileError",
     "FolderError",
-    "InvalidDataError",
     "ItemNames",
     "Location",
     "Node",
@@ -84,7 +65,6 @@ __all__ = [
     "WrittenForm",
     "as_line",
     "backup_of",
-    "check_json",
     "check_size",
     "checked_payload",
     "file_model",
@@ -92,11 +72,8 @@ __all__ = [
     "in_order",
     "make_folders",
     "model_of",
-    "nested_field",
     "number_text",
     "parse_document",
-    "parse_duration",
-    "parse_money",
     "place_of",
     "plain_text",
     "problem_of_id",
@@ -112,7 +89,6 @@ __all__ = [
     "shown",
     "starved_by",
     "with_fault",
-    "write_fields",
     "write_private",
     "write_with_backup",
 ]

@@ -13,7 +13,7 @@ from interlock.workers.engine.record_diff import (
     RecordDiff,
     awaited_diff,
 )
-from interlock.workers.layout import Box, Edge, Point, edge_path, layers, layout, px
+from interlock.workers.layout import Layout
 from interlock.workers.supervision.page import agent_output, shown_diff
 from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.terminal.page import (
@@ -62,16 +62,15 @@ from interlock.workers.terminal.page_parts import (
 __all__ = [
     "ActForm",
     "Bar",
-    "Box",
     "Button",
     "Cell",
     "CopyableText",
     "DiffLimits",
     "DiffSource",
     "Drawing",
-    "Edge",
     "Health",
     "InputField",
+    "Layout",
     "Line",
     "LivePart",
     "LongText",
@@ -81,7 +80,6 @@ __all__ = [
     "Page",
     "PageAct",
     "Part",
-    "Point",
     "Query",
     "Quote",
     "RecordDiff",
@@ -101,12 +99,8 @@ __all__ = [
     "ViewLink",
     "agent_output",
     "awaited_diff",
-    "edge_path",
     "fields",
-    "layers",
-    "layout",
     "look_at_diff",
-    "px",
     "record_answer",
     "replays",
     "shown_diff",

@@ -64,8 +64,9 @@ class Box:
 class Layout:
     """The places of all boxes, and the points of each edge.
 
-    An edge curves from its first point to the second, goes level to the third, curves to the
-    fourth, and so on. It arrives from the left.
+    Boxes are in columns: each is to the right of those that it depends on. An edge curves from its
+    first point to the second, goes level to the third, curves to the fourth, and so on. It arrives
+    from the left. Lengths are in pixels.
     """
 
     boxes: Mapping[str, Box]
@@ -73,40 +74,46 @@ class Layout:
     width: float
     height: float
 
-
-def layout(after: Graph, sizes: Mapping[str, tuple[float, float]]) -> Layout:
-    """Place boxes of these widths and heights. Raises ValueError for a cycle of boxes."""
-    layer = layers(after)
-    routes = routes_of_edges(after, layer)
-    before, behind = _links(routes)
-    columns = ordered(_columns(layer, routes), before, behind)
-    tall = {
-        waypoint: LANE_HEIGHT if waypoint.lane else sizes[waypoint.name][1]
-        for column in columns
-        for waypoint in column
-    }
-    middle = _middles(columns, before, behind, tall)
-    widths = [
-        max(sizes[waypoint.name][0] for waypoint in column if not waypoint.lane)
-        for column in columns
-    ]
-    left = _left_edges(widths, columns, before, middle)
-    boxes = {
-        waypoint.name: Box(
-            left[waypoint.layer],
-            middle[waypoint] - tall[waypoint] / 2,
-            widths[waypoint.layer],
-            tall[waypoint],
+    @classmethod
+    def of(cls, after: Graph, sizes: Mapping[str, tuple[float, float]]) -> Layout:
+        """Place boxes of these widths and heights. Raises ValueError for a cycle of boxes."""
+        layer = layers(after)
+        routes = routes_of_edges(after, layer)
+        before, behind = _links(routes)
+        columns = ordered(_columns(layer, routes), before, behind)
+        tall = {
+            waypoint: LANE_HEIGHT if waypoint.lane else sizes[waypoint.name][1]
+            for column in columns
+            for waypoint in column
+        }
+        middle = _middles(columns, before, behind, tall)
+        widths = [
+            max(sizes[waypoint.name][0] for waypoint in column if not waypoint.lane)
+            for column in columns
+        ]
+        left = _left_edges(widths, columns, before, middle)
+        boxes = {
+            waypoint.name: Box(
+                left[waypoint.layer],
+                middle[waypoint] - tall[waypoint] / 2,
+                widths[waypoint.layer],
+                tall[waypoint],
+            )
+            for column in columns
+            for waypoint in column
+            if not waypoint.lane
+        }
+        edges = {
+            edge: _points(waypoints, left, widths, middle) for edge, waypoints in routes.items()
+        }
+        lowest = max(
+            (middle[point] + tall[point] / 2 for column in columns for point in column), default=0
         )
-        for column in columns
-        for waypoint in column
-        if not waypoint.lane
-    }
-    edges = {edge: _points(waypoints, left, widths, middle) for edge, waypoints in routes.items()}
-    lowest = max(
-        (middle[point] + tall[point] / 2 for column in columns for point in column), default=0
-    )
-    return Layout(boxes, edges, left[-1] + widths[-1] if left else 0, lowest)
+        return cls(boxes, edges, left[-1] + widths[-1] if left else 0, lowest)
+
+    def path(self, edge: Edge) -> str:
+        """Return an edge as the data of an SVG path, with the head of an arrow at its end."""
+        return edge_path(self.edges[edge])
 
 
 def edge_path(points: Sequence[Point], *, downwards: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock import CallError
-from interlock.system.files import parse_duration, parse_money
+from interlock.system.files import DURATION, MONEY
 from interlock.system.tables import root_of
 
 FieldsOption = Annotated[
@@ -80,13 +80,14 @@ def fields_from(text: str) -> dict[str, Any]:
 def limits_from(cost: str | None, time: str | None, iterations: int | None) -> dict[str, int]:
     """Return limits as a record has them: micro-dollars, seconds, runs."""
     found: dict[str, int] = {} if iterations is None else {"iterations": iterations}
-    for option, text, name, parse in (
-        ("--cost", cost, "cost_micro", parse_money),
-        ("--time", time, "time_s", parse_duration),
+    for option, text, name, kind in (
+        ("--cost", cost, "cost_micro", MONEY),
+        ("--time", time, "time_s", DURATION),
     ):
         if text is not None:
             try:
-                found[name] = parse(text)
+                is_seconds = kind is DURATION and text.isdecimal()
+                found[name] = kind.read(int(text) if is_seconds else text)
             except ValueError as refusal:
                 raise ArgumentError(f"{option} {text!r}: {refusal}") from None
     return found

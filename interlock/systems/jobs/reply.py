@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.system.files import InvalidDataError, model_of, problem_of_path
+from interlock.system.files import model_of, problem_of_path
 from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.limits import (
     DETAIL_LENGTH_MAX,
@@ -157,7 +157,7 @@ def parse(model: type[WorkerReply], value: object) -> WorkerReply:
         raise ReplyError(f"it is {type(value).__name__}, not a JSON object")
     try:
         return model_of(model, dict(value))
-    except InvalidDataError as refusal:
+    except ValueError as refusal:
         raise ReplyError(str(refusal)) from None
 
 

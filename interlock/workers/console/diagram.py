@@ -9,7 +9,7 @@ from functools import lru_cache
 from interlock.kernel.machine import Machine
 from interlock.kernel.outline import kind_of
 from interlock.kernel.shortened import shortened
-from interlock.workers.layout import Edge, Layout, Point, edge_path, layout
+from interlock.workers.layout import Edge, Layout, Point, edge_path
 
 # Pixels. All boxes are alike, and their names are broken into lines of this many letters.
 WIDTH, HEIGHT = 140.0, 46.0
@@ -105,7 +105,7 @@ def _placed(states: list[str], edges: Edges) -> Layout:
     after: dict[str, list[str]] = {state: [] for state in states}
     for source, target in dict.fromkeys(forward.values()):
         after[target].append(source)
-    found = layout(after, dict.fromkeys(states, (HEIGHT, WIDTH)))
+    found = Layout.of(after, dict.fromkeys(states, (HEIGHT, WIDTH)))
     spread = _spread(found.edges)
     return replace(
         found,

@@ -76,32 +76,12 @@ def _shape(shape: Any) -> Any:
     return shape
 
 
-def nested_field(name: str, payload: type[BaseModel], fields: Mapping[str, Field]) -> Field:
-    """Return a mapping of the file that is a mapping of the payload as well."""
-    kind = ValueKind(PLAIN.read, lambda value: write_fields(value, fields))
-    return Field(name, kind, file_model(payload, fields))
-
-
 def read_fields(
     model: type[BaseModel], node: Node, location: Location, items: Items | None = None
 ) -> PartialPayload | None:
     """Return the payload fields that a mapping of the file stands for, or None if it is refused."""
     found = read_model(model, node, location, items=items)
     return None if found is None else found.model_dump(exclude_unset=True)
-
-
-def write_fields(payload: PartialPayload, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Return the mapping of the file from which `read_fields` reads this payload.
-
-    A field whose kind writes None is left out: another field stands for the same.
-    """
-    found: dict[str, Any] = {}
-    for key, field in fields.items():
-        if field.name in payload:
-            value = payload[field.name]
-            written = None if value is None else field.kind.write(value)
-            found |= {key: written} if value is None or written is not None else {}
-    return found
 
 
 def checked_payload(

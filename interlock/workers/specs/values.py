@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
-from math import isfinite
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
 from interlock.kernel.record import PRIORITY_LAST
-from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.node import Node, WrittenFloat, WrittenInteger
-from interlock.workers.specs.problems import Location
+from interlock.workers.specs.node import WrittenFloat, WrittenInteger
 
 _DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -79,36 +75,6 @@ def money_text(micro: int) -> Dollars:
     return Dollars(f"{whole}.{rest:06}".rstrip("0").removesuffix("."))
 
 
-def check_json(node: Node, location: Location) -> None:
-    """Refuse every value that JSON cannot hold."""
-    if isinstance(node.value, dict):
-        for key, inner in node.value.items():
-            if isinstance(key, str) and _is_text(key):
-                check_json(inner, location.inside(key))
-            else:
-                problem = f"the key {shown(key)} is not text; put it in quotation marks"
-                location.refuse(inner, problem)
-    elif isinstance(node.value, list):
-        for index, inner in enumerate(node.value):
-            check_json(inner, location.inside(index))
-    elif isinstance(node.value, str) and not _is_text(node.value):
-        location.refuse(node, f"{shown(node.value)}: it has a lone surrogate, which is no text")
-    elif isinstance(node.value, date):
-        location.refuse(node, f"{node.text}: a date is not JSON; put it in quotation marks")
-    elif isinstance(node.value, float) and not isfinite(node.value):
-        problem = f"{node.text}: JSON has no such number; put it in quotation marks"
-        location.refuse(node, problem)
-
-
-def _is_text(text: str) -> bool:
-    # Pydantic accepts a lone surrogate; as a key it would be stored as another text.
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def number_text(value: Any) -> str:
     """Return a number as it is written in the file; '' if it is none. A text may be one."""
     if isinstance(value, WrittenFloat | WrittenInteger):
@@ -149,12 +115,6 @@ def _priority(value: Any) -> int:
     return int(value)
 
 
-def _slots(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError("write a whole number, 1 or more; leave it out to set no limit")
-    return int(value)
-
-
 def filled_list(noun: str) -> ValueKind:
     """Return the kind of a list that has an entry, each of which is such a noun."""
 
@@ -175,14 +135,3 @@ DURATION = ValueKind(_duration, duration_text)
 MONEY = ValueKind(_money, money_text)
 PATH = ValueKind(_path, _same)
 PRIORITY = ValueKind(_priority, _same)
-SLOTS = ValueKind(_slots, _same)
-
-
-def parse_duration(text: str) -> int:
-    """Return the seconds of a duration as people write it. Raises ValueError with advice."""
-    return _duration(int(text) if text.isdecimal() else text)
-
-
-def parse_money(text: str) -> int:
-    """Return US dollars as whole micro-dollars. Raises ValueError with advice."""
-    return _money(text)

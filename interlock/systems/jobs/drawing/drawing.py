@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from interlock.system.pages import Box, Edge, Point, edge_path, layers, layout, px
-from interlock.system.tables import columns_of, shortened
+from interlock.system.pages import Layout
+from interlock.system.tables import columns_of, cycles_in, shortened
 from interlock.system.text import visible
+from interlock.systems.jobs.machines.job.names import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class DrawnJob:
 
 
 @dataclass(frozen=True, slots=True)
-class StateStyle:
+class JobStyle:
     """The drawing of a state: a sign in texts, an icon of 16 by 16 pixels, and three colours."""
 
     sign: str
@@ -50,23 +51,23 @@ QUESTION = "M5.6 6a2.4 2.4 0 1 1 3.5 2.1q-1.1 .6-1.1 1.7M8 12.6v.1"
 
 # The order is that of a job's life, and of the legend.
 # fmt: off
-STATE_STYLES: Mapping[str, StateStyle] = {
-    "draft":                 StateStyle("✎", PENCIL,               "#f8fafc", "#64748b", "#334155"),
-    "pending":               StateStyle("◷", CLOCK,                "#f1f5f9", "#475569", "#1e293b"),
-    "suspended":             StateStyle("■", "M5 5h6v6H5Z",        "#e7e5e4", "#57534e", "#292524"),
-    "running":               StateStyle("►", "M6 4l6 4-6 4Z",      "#dbeafe", "#1d4ed8", "#1e3a8a"),
-    "paused":                StateStyle("‖", "M6 4v8M10 4v8",      "#cffafe", "#0e7490", "#164e63"),
-    "review_required":       StateStyle("◉", EYE,                  "#f3e8ff", "#7e22ce", "#581c87"),
-    "reviewing":             StateStyle("◎", LENS,                 "#ede9fe", "#5b21b6", "#4c1d95"),
-    "intervention_required": StateStyle("!", BANG,                 "#ffedd5", "#c2410c", "#7c2d12"),
-    "approval_required":     StateStyle("☺", PERSON,               "#fef3c7", "#a16207", "#713f12"),
-    "success":               StateStyle("✓", "M3.6 8.6l3 3 6-7",   "#dcfce7", "#15803d", "#14532d"),
-    "canceled":              StateStyle("⊘", "M4 12L12 4",         "#e5e7eb", "#4b5563", "#1f2937"),
-    "failed":                StateStyle("✗", CROSS,                "#fee2e2", "#b91c1c", "#7f1d1d"),
+STATE_STYLES: Mapping[str, JobStyle] = {
+    State.DRAFT:                 JobStyle("✎", PENCIL,             "#f8fafc", "#64748b", "#334155"),
+    State.PENDING:               JobStyle("◷", CLOCK,              "#f1f5f9", "#475569", "#1e293b"),
+    State.SUSPENDED:             JobStyle("■", "M5 5h6v6H5Z",      "#e7e5e4", "#57534e", "#292524"),
+    State.RUNNING:               JobStyle("►", "M6 4l6 4-6 4Z",    "#dbeafe", "#1d4ed8", "#1e3a8a"),
+    State.PAUSED:                JobStyle("‖", "M6 4v8M10 4v8",    "#cffafe", "#0e7490", "#164e63"),
+    State.REVIEW_REQUIRED:       JobStyle("◉", EYE,                "#f3e8ff", "#7e22ce", "#581c87"),
+    State.REVIEWING:             JobStyle("◎", LENS,               "#ede9fe", "#5b21b6", "#4c1d95"),
+    State.INTERVENTION_REQUIRED: JobStyle("!", BANG,               "#ffedd5", "#c2410c", "#7c2d12"),
+    State.APPROVAL_REQUIRED:     JobStyle("☺", PERSON,             "#fef3c7", "#a16207", "#713f12"),
+    State.SUCCESS:               JobStyle("✓", "M3.6 8.6l3 3 6-7", "#dcfce7", "#15803d", "#14532d"),
+    State.CANCELED:              JobStyle("⊘", "M4 12L12 4",       "#e5e7eb", "#4b5563", "#1f2937"),
+    State.FAILED:                JobStyle("✗", CROSS,              "#fee2e2", "#b91c1c", "#7f1d1d"),
 }
-UNKNOWN_STYLE = StateStyle("?", QUESTION, "#ffffff", "#64748b", "#334155")
+UNKNOWN_STYLE = JobStyle("?", QUESTION, "#ffffff", "#64748b", "#334155")
 # fmt: on
-WAITS_FOR_PERSON = {"approval_required", "intervention_required"}
+WAITS_FOR_PERSON = {State.APPROVAL_REQUIRED, State.INTERVENTION_REQUIRED}
 
 # An edge from a job that has succeeded, and from one that has not.
 MET_STROKE = 'stroke="#15803d" stroke-width="1.8"'
@@ -120,8 +121,9 @@ def mermaid(title: str, jobs: Sequence[DrawnJob]) -> str:
     Raises ValueError if two jobs have the same name, and for a cycle of jobs.
     """
     all_jobs = _all_jobs(jobs)
-    # The renderer places the jobs; this call only refuses a cycle.
-    layers({job.name: job.after for job in all_jobs})
+    # The renderer places the jobs; of a cycle, `Layout.of` would say the same.
+    if cycles := cycles_in({job.name: job.after for job in all_jobs}):
+        raise ValueError(f"{cycles[0][0]!r} waits for itself")
     ids = {job.name: f"n{index}" for index, job in enumerate(all_jobs)}
     head = _title_and_tally(_clean(title).translate(MARKUP), all_jobs)
     # JSON is valid YAML. Two percent signs would begin a Mermaid directive anywhere in the text.
@@ -137,32 +139,36 @@ def svg(title: str, jobs: Sequence[DrawnJob]) -> str:
     Raises ValueError if two jobs have the same name, and for a cycle of jobs.
     """
     all_jobs = _all_jobs(jobs)
-    found = layout(
+    found = Layout.of(
         {job.name: job.after for job in all_jobs}, {job.name: _size(job) for job in all_jobs}
     )
     inner = max(found.width, _header_width(title, all_jobs), WIDTH_MIN)
     legend, legend_height = _svg_legend(all_jobs, inner)
     top = MARGIN + HEADER + legend_height
     width, height = inner + 2 * MARGIN, top + found.height + MARGIN
-    met = {job.name for job in all_jobs if job.state == "success"}
+    met = {job.name for job in all_jobs if job.state == State.SUCCESS}
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{px(width)}" height="{px(height)}"',
-        f' viewBox="0 0 {px(width)} {px(height)}" role="img" font-family="sans-serif"',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_px(width)}" height="{_px(height)}"',
+        f' viewBox="0 0 {_px(width)} {_px(height)}" role="img" font-family="sans-serif"',
         f' aria-label="{escape(_title_and_tally(_clean(title), all_jobs))}">',
-        f'<rect x="0.5" y="0.5" width="{px(width - 1)}" height="{px(height - 1)}" rx="10"',
+        f'<rect x="0.5" y="0.5" width="{_px(width - 1)}" height="{_px(height - 1)}" rx="10"',
         f' fill="{BACKGROUND}" stroke="#cbd5e1"/>',
-        f'<g transform="translate({px(MARGIN)} {px(MARGIN)})">',
+        f'<g transform="translate({_px(MARGIN)} {_px(MARGIN)})">',
         _svg_header(title, all_jobs),
         *legend,
-        f'</g><g transform="translate({px(MARGIN)} {px(top)})">',
+        f'</g><g transform="translate({_px(MARGIN)} {_px(top)})">',
         *(
-            _svg_edge(edge, found.edges[edge], MET_STROKE if edge[0] in met else OPEN_STROKE)
+            _svg_edge(found, edge, MET_STROKE if edge[0] in met else OPEN_STROKE)
             for edge in found.edges
         ),
-        *(_svg_job(job, found.boxes[job.name]) for job in all_jobs),
+        *(_svg_job(job, found) for job in all_jobs),
         "</g></svg>",
     ]
     return "\n".join(drawn) + "\n"
+
+
+def _px(length: float) -> str:
+    return f"{length:.1f}".removesuffix(".0")
 
 
 def _all_jobs(jobs: Sequence[DrawnJob]) -> list[DrawnJob]:
@@ -191,7 +197,7 @@ def _tally(all_jobs: Sequence[DrawnJob]) -> str:
     states = [job.state for job in all_jobs if job.state and not _in_other_graph(job)]
     waiting = sum(state in WAITS_FOR_PERSON for state in states)
     waits = f"{waiting} wait{'s' if waiting == 1 else ''} for a person"
-    return f"{states.count('success')} of {len(states)} succeeded, {waits}"
+    return f"{states.count(State.SUCCESS)} of {len(states)} succeeded, {waits}"
 
 
 def _state_label(state: str) -> str:
@@ -278,7 +284,8 @@ def _shown_texts(job: DrawnJob) -> tuple[str, str]:
     return shortened(_clean(job.name), NAME_LETTERS), shortened(_clean(job.note), NOTE_LETTERS)
 
 
-def _svg_job(job: DrawnJob, box: Box) -> str:
+def _svg_job(job: DrawnJob, layout: Layout) -> str:
+    box = layout.boxes[job.name]
     style = STATE_STYLES.get(job.state, UNKNOWN_STYLE)
     name, note = _shown_texts(job)
     tooltip = f"{_clean(job.name)}: {_state_label(job.state)}"
@@ -286,33 +293,33 @@ def _svg_job(job: DrawnJob, box: Box) -> str:
     state = escape(_state_label(job.state))
     dashes = ' stroke-dasharray="5 4"' if _dashed(job) else ""
     stroke_width = 2.4 if job.state in WAITS_FOR_PERSON else 1.4
-    noted = f'<text x="{px(TEXT_INDENT)}" y="56" font-size="11">{escape(note)}</text>'
+    noted = f'<text x="{_px(TEXT_INDENT)}" y="56" font-size="11">{escape(note)}</text>'
     return (
         f'<g data-job="{escape(_clean(job.name))}" fill="{style.ink}"'
-        f' transform="translate({px(box.x)} {px(box.y)})">'
+        f' transform="translate({_px(box.x)} {_px(box.y)})">'
         f"<title>{escape(tooltip)}</title>"
-        f'<rect width="{px(box.width)}" height="{px(box.height)}" rx="8" fill="{style.fill}"'
+        f'<rect width="{_px(box.width)}" height="{_px(box.height)}" rx="8" fill="{style.fill}"'
         f' stroke="{style.strong}" stroke-width="{stroke_width}"{dashes}/>'
         f"{_svg_badge(style, 12, 15)}"
-        f'<text x="{px(TEXT_INDENT)}" y="21" font-size="13" font-weight="700">{escape(name)}'
+        f'<text x="{_px(TEXT_INDENT)}" y="21" font-size="13" font-weight="700">{escape(name)}'
         "</text>"
-        f'<text x="{px(TEXT_INDENT)}" y="38" font-size="12">{state}</text>'
+        f'<text x="{_px(TEXT_INDENT)}" y="38" font-size="12">{state}</text>'
         f"{noted if note else ''}</g>"
     )
 
 
-def _svg_badge(style: StateStyle, x: float, y: float) -> str:
+def _svg_badge(style: JobStyle, x: float, y: float) -> str:
     return (
-        f'<g transform="translate({px(x)} {px(y)})"><circle cx="8" cy="8" r="10"'
+        f'<g transform="translate({_px(x)} {_px(y)})"><circle cx="8" cy="8" r="10"'
         f' fill="{style.strong}"/><path d="{style.icon}" fill="none" stroke="#ffffff"'
         ' stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"/></g>'
     )
 
 
-def _svg_edge(edge: Edge, points: Sequence[Point], stroke: str) -> str:
+def _svg_edge(layout: Layout, edge: tuple[str, str], stroke: str) -> str:
     source, target = (escape(_clean(name)) for name in edge)
     ends = f'data-from="{source}" data-to="{target}"'
-    return f'<path {ends} d="{edge_path(points)}" fill="none" {stroke}/>'
+    return f'<path {ends} d="{layout.path(edge)}" fill="none" {stroke}/>'
 
 
 def _svg_legend(all_jobs: Sequence[DrawnJob], width: float) -> tuple[list[str], float]:
@@ -339,7 +346,7 @@ def _svg_legend(all_jobs: Sequence[DrawnJob], width: float) -> tuple[list[str], 
         if x and x + wide > width:
             x, y = 0.0, y + LEGEND_LINE
         drawn.append(
-            f'<g transform="translate({px(x)} {px(y - 8)})">{swatch}<text x="28" y="16"'
+            f'<g transform="translate({_px(x)} {_px(y - 8)})">{swatch}<text x="28" y="16"'
             f' font-size="12" fill="#334155">{escape(text)}</text></g>'
         )
         x += wide

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +19,22 @@ from interlock.system.files import (
     ItemNames,
     Location,
     Node,
-    PartialPayload,
     Problems,
-    SpecDocument,
-    check_json,
     checked_payload,
     parse_document,
     read_document,
     read_fields,
     read_name,
+    shown,
 )
 from interlock.system.tables import PRIORITY_DEFAULT
 from interlock.systems.jobs.file.dependencies import Dependencies, DependentStep
 from interlock.systems.jobs.file.fields import (
-    DEFAULTS_FORM,
-    GRAPH_FORM,
     INHERITED,
-    STEP_FORM,
+    Fields,
+    WrittenDefaults,
+    WrittenGraph,
+    WrittenStep,
     graph_payload,
     job_payload,
     merged,
@@ -78,17 +79,19 @@ class GraphFile:
 def read_graph(path: Path) -> GraphFile:
     """Read a graph from a file of YAML, or of JSON if its name ends so. Raises FileError."""
     advice = "split it, steps may name jobs of other graphs"
-    return _graph(read_document(path, bytes_max=BYTES_MAX, advice=advice), path)
+    document = read_document(path, bytes_max=BYTES_MAX, advice=advice)
+    return _graph(document.root, document.problems, path)
 
 
 def parse_graph(text: str, path: Path) -> GraphFile:
     """Read a graph from the text of a file with this path. Raises FileError."""
-    return _graph(parse_document(text, path), path)
+    document = parse_document(text, path)
+    return _graph(document.root, document.problems, path)
 
 
-def _graph(document: SpecDocument, path: Path) -> GraphFile:
-    found = _GraphReader(path, document.problems).graph(document.root)
-    document.problems.raise_if_any()
+def _graph(root: Node, problems: Problems, path: Path) -> GraphFile:
+    found = _GraphReader(path, problems).graph(root)
+    problems.raise_if_any()
     return found
 
 
@@ -118,7 +121,7 @@ class _GraphReader:
         location = Location(self._problems)
         whole = isinstance(root.value, dict)
         own = {k: v for k, v in root.value.items() if k not in _APART} if whole else root.value
-        payload = merged(read_fields(GRAPH_FORM, root.holding(own), location) or {})
+        payload = merged(read_fields(WrittenGraph, root.holding(own), location) or {})
         if not whole:
             return GraphFile(self._path, "", {}, ())
         name = self._name(root.at("graph"), location)
@@ -142,14 +145,14 @@ class _GraphReader:
             return ""
         return read_name(node, location.inside("graph"))
 
-    def _shared(self, graph: PartialPayload, defaults: Node) -> PartialPayload:
+    def _shared(self, graph: Fields, defaults: Node) -> Fields:
         """Return the values of a step that sets none itself."""
         inherited = {"folder": "."} | {name: graph[name] for name in INHERITED if name in graph}
         if defaults.value is None:
             return inherited
         location = Location(self._problems, "defaults")
         _check_parameters(defaults.at("review"), location.inside("review"))
-        return merged(inherited, payload_of(read_fields(DEFAULTS_FORM, defaults, location) or {}))
+        return merged(inherited, payload_of(read_fields(WrittenDefaults, defaults, location) or {}))
 
     def _drafts(self, graph: str, node: Node) -> list[_Draft]:
         """Return the steps, and refuse names that are there twice."""
@@ -168,10 +171,10 @@ class _GraphReader:
             for number, entry in enumerate(node.value, 1)
         ]
 
-    def _step(self, draft: _Draft, shared: PartialPayload, parent: str | None) -> Step:
+    def _step(self, draft: _Draft, shared: Fields, parent: str | None) -> Step:
         """Return a step with the shared values, and with a directory in that of the graph."""
         before = self._problems.count
-        own = payload_of(read_fields(STEP_FORM, draft.node, draft.location) or {})
+        own = payload_of(read_fields(WrittenStep, draft.node, draft.location) or {})
         _check_phases(draft.node, draft.location)
         worker, phases = draft.written("worker"), draft.written("phases")
         if worker and phases:
@@ -221,7 +224,37 @@ def _check_phases(step: Node, location: Location) -> None:
 
 def _check_parameters(executor: Node, location: Location) -> None:
     if isinstance(executor.at("parameters").value, dict):
-        check_json(executor.at("parameters"), location.inside("parameters"))
+        _check_json(executor.at("parameters"), location.inside("parameters"))
+
+
+def _check_json(node: Node, location: Location) -> None:
+    """Refuse every value that JSON cannot hold."""
+    if isinstance(node.value, dict):
+        for key, inner in node.value.items():
+            if isinstance(key, str) and _is_text(key):
+                _check_json(inner, location.inside(key))
+            else:
+                problem = f"the key {shown(key)} is not text; put it in quotation marks"
+                location.refuse(inner, problem)
+    elif isinstance(node.value, list):
+        for index, inner in enumerate(node.value):
+            _check_json(inner, location.inside(index))
+    elif isinstance(node.value, str) and not _is_text(node.value):
+        location.refuse(node, f"{shown(node.value)}: it has a lone surrogate, which is no text")
+    elif isinstance(node.value, date):
+        location.refuse(node, f"{node.text}: a date is not JSON; put it in quotation marks")
+    elif isinstance(node.value, float) and not isfinite(node.value):
+        problem = f"{node.text}: JSON has no such number; put it in quotation marks"
+        location.refuse(node, problem)
+
+
+def _is_text(text: str) -> bool:
+    # Pydantic accepts a lone surrogate; as a key it would be stored as another text.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _dependent_step(draft: _Draft) -> DependentStep:

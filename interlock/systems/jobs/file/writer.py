@@ -12,14 +12,16 @@ import yaml
 from pydantic import ValidationError
 
 from interlock import CallError
-from interlock.system.files import Dollars, FileError, PartialPayload, write_fields
+from interlock.system.files import FileError
 from interlock.system.tables import PRIORITY_DEFAULT, path_of, problem_of
 from interlock.system.text import visible
 from interlock.systems.jobs.file.fields import (
-    GRAPH,
     INHERITED,
+    Fields,
+    WrittenGraph,
     graph_payload,
     job_payload,
+    written,
     written_step,
 )
 from interlock.systems.jobs.file.file import Step, parse_graph
@@ -53,9 +55,8 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
     parent = _common_parent(steps, payloads)
     folder = next((job["folder"] for job in payloads if "folder" in job), None)
     inherited = shared | {"folder": folder, "dir": parent}
-    top: dict[str, Any] = {"graph": name} | write_fields(
-        {k: v for k, v in inherited.items() if v is not None}, GRAPH
-    )
+    set_here = {k: v for k, v in inherited.items() if v is not None}
+    top: dict[str, Any] = {"graph": name} | written(set_here, WrittenGraph)
     if folder is None:
         # Without a value, the folder would be that of the file.
         top["defaults"] = {"folder": None}
@@ -68,11 +69,11 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
     return text
 
 
-def _payload_of_step(step: Step) -> PartialPayload:
+def _payload_of_step(step: Step) -> Fields:
     return job_payload({k: v for k, v in step.payload.items() if k != "host"})
 
 
-def _common_parent(steps: Sequence[Step], payloads: Sequence[PartialPayload]) -> str | None:
+def _common_parent(steps: Sequence[Step], payloads: Sequence[Fields]) -> str | None:
     """Return the directory in which each step has one of its own name; None if there is none."""
     found = set()
     for step, payload in zip(steps, payloads, strict=True):
@@ -82,9 +83,7 @@ def _common_parent(steps: Sequence[Step], payloads: Sequence[PartialPayload]) ->
     return only or None
 
 
-def _written_step(
-    step: Step, payload: PartialPayload, graph: str, inherited: PartialPayload
-) -> dict[str, Any]:
+def _written_step(step: Step, payload: Fields, graph: str, inherited: Fields) -> dict[str, Any]:
     """Return a step of the file, without the values that it inherits."""
     own = {k: value for k, value in payload.items() if k not in ("dir", *INHERITED)}
     for name in INHERITED:
@@ -96,8 +95,7 @@ def _written_step(
     if step.priority != PRIORITY_DEFAULT:
         own["priority"] = step.priority
     after = [job.removeprefix(f"{graph}/") for job in payload.get("depends_on", ())]
-    written = written_step(own)
-    return {"name": step.name} | ({"depends_on": after} if after else {}) | written
+    return {"name": step.name} | ({"depends_on": after} if after else {}) | written_step(own)
 
 
 def _dumped(value: Any) -> str:
@@ -124,7 +122,8 @@ def _text(dumper: Any, text: str) -> yaml.ScalarNode:
     return node
 
 
-def _dollars(dumper: Any, amount: Dollars) -> yaml.ScalarNode:
+def _amount(dumper: Any, amount: str) -> yaml.ScalarNode:
+    # An amount of money is written as a kind of text of its own, with exactly its digits.
     # With the tag that the number would be resolved to, the tag itself is not written.
     kind = "float" if "." in amount else "int"
     node: yaml.ScalarNode = dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(amount))
@@ -132,15 +131,15 @@ def _dollars(dumper: Any, amount: Dollars) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(Dollars, _dollars)
+_Dumper.add_multi_representer(str, _amount)
 
 
 def _check_round_trip(
     text: str,
     name: str,
-    shared: PartialPayload,
+    shared: Fields,
     steps: Sequence[Step],
-    payloads: Sequence[PartialPayload],
+    payloads: Sequence[Fields],
 ) -> None:
     """Raise UnwritableGraphError if the text would not be read as the same graph."""
     try:

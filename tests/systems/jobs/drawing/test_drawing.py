@@ -21,7 +21,7 @@ from interlock.systems.jobs.drawing.drawing import (
     STATE_STYLES,
     UNKNOWN_STYLE,
     DrawnJob,
-    StateStyle,
+    JobStyle,
     mermaid,
     svg,
 )
@@ -29,10 +29,10 @@ from interlock.workers import layout as layouts
 from interlock.workers.layout import (
     Box,
     Graph,
+    Layout,
     Waypoint,
     crossings,
     layers,
-    layout,
     ordered,
 )
 from tests.any_text import any_text
@@ -198,7 +198,7 @@ def test_every_edge_leaves_on_the_right_and_arrives_on_the_left_of_a_later_layer
 
 def inside(graph: Graph) -> list[str]:
     """Return the edges that run through a box."""
-    found = layout(graph, dict.fromkeys(graph, SIZE))
+    found = Layout.of(graph, dict.fromkeys(graph, SIZE))
     faults = []
     for edge, points in found.edges.items():
         for (x, y), (to_x, to_y) in pairwise(points):
@@ -224,7 +224,7 @@ def test_when_bends_are_used_up_the_longest_edges_are_straight(
     assert not inside(graph)
 
     monkeypatch.setattr(layouts, "BENDS_MAX", 2)
-    found = layout(graph, dict.fromkeys(graph, SIZE))
+    found = Layout.of(graph, dict.fromkeys(graph, SIZE))
 
     ends = {edge: len(points) for edge, points in found.edges.items()}
     assert ends[("a", "c")] == ends[("b", "d")] == 4
@@ -414,7 +414,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("look", [*STATE_STYLES.values(), UNKNOWN_STYLE])
-def test_every_state_can_be_read(look: StateStyle) -> None:
+def test_every_state_can_be_read(look: JobStyle) -> None:
     assert contrast(look.ink, look.fill) >= 7
     assert contrast(look.strong, "#ffffff") >= 4.5, "the icon in its badge"
     assert contrast(look.strong, BACKGROUND) >= 3, "the border"

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from interlock.systems.jobs.file import file as graph_file
-from interlock.systems.jobs.file.fields import DEFAULTS_FORM, EXECUTOR, GRAPH, HEALTH, STEP
+from interlock.systems.jobs.file.fields import (
+    WrittenDefaults,
+    WrittenExecutor,
+    WrittenGraph,
+    WrittenHealth,
+    WrittenStep,
+)
 from interlock.systems.jobs.file.file import BYTES_MAX, read_graph
 from interlock.systems.jobs.machines.graph.payloads import NewGraph
 from interlock.systems.jobs.machines.job.limits import DEPENDENCIES_MAX
@@ -73,6 +79,11 @@ steps:
     on_cancel: starve
     queue: null
 """
+
+
+def names_in(model: type[BaseModel]) -> list[str]:
+    """Return the names of a model's fields in a file."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 @pytest.fixture
@@ -150,17 +161,14 @@ def test_payloads_that_are_read_are_valid_for_the_kernel(file: Path) -> None:
 
 
 def test_every_field_of_a_payload_can_be_written_in_a_file() -> None:
-    of_step = {field.name for field in [*STEP.values(), *HEALTH.values()]} - {"worker", "health"}
-    of_graph = {field.name for field in GRAPH.values()}
-    of_executor = {field.name for field in EXECUTOR.values()}
+    of_step = {*WrittenStep.model_fields, *WrittenHealth.model_fields} - {"worker", "health"}
+    of_graph = {*WrittenGraph.model_fields} - {"graph", "defaults", "steps"}
 
-    assert of_step - {"priority"} | {"depends_on", "host"} == set(NewJob.model_fields)
+    assert of_step - {"name", "priority"} | {"host"} == set(NewJob.model_fields)
     assert of_graph - {"folder", "dir"} == set(NewGraph.model_fields)
-    assert of_executor == set(JobExecutor.model_fields)
-    assert set(STEP) - {field.alias for field in DEFAULTS_FORM.model_fields.values()} == {
-        "worker",
-        "phases",
-        "dir",
+    assert set(WrittenExecutor.model_fields) == set(JobExecutor.model_fields)
+    assert WrittenStep.model_fields.keys() - WrittenDefaults.model_fields.keys() == {
+        *("name", "depends_on", "worker", "phases", "dir")
     }
 
 
@@ -477,7 +485,9 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from([*STEP, "cost", "time", "command", "x"]), inner, max_size=3
+            st.sampled_from([*names_in(WrittenStep), "cost", "time", "command", "x"]),
+            inner,
+            max_size=3,
         )
     ),
     max_leaves=8,
@@ -486,8 +496,8 @@ VALUES = st.recursive(
 
 @pytest.mark.fuzz
 @given(
-    top=st.dictionaries(st.sampled_from([*GRAPH, "defaults"]), VALUES, max_size=3),
-    fields=st.dictionaries(st.sampled_from([*STEP, "name", "depends_on"]), VALUES, max_size=4),
+    top=st.dictionaries(st.sampled_from(names_in(WrittenGraph)), VALUES, max_size=3),
+    fields=st.dictionaries(st.sampled_from(names_in(WrittenStep)), VALUES, max_size=4),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_values_are_a_graph_or_refused(

@@ -21,15 +21,23 @@ from interlock.systems.jobs.machines.graph.limits import (
     STEWARDS_MAX,
 )
 
+Description = Annotated[str, Field(max_length=DESCRIPTION_LENGTH_MAX)]
 Detail = Annotated[str, Field(max_length=DETAIL_LENGTH_MAX)]
+Slots = Annotated[int, Field(ge=0, le=SLOTS_MAX)]
+Stewards = Annotated[list[Word], Field(max_length=STEWARDS_MAX)]
+Remind = Annotated[int, Field(ge=REMIND_S_MIN, le=SECONDS_MAX)]
+OnCancel = Literal["starve", "cancel"]
+Micro = Annotated[int, Field(ge=0, le=COST_MICRO_MAX)]
+Seconds = Annotated[int, Field(ge=1, le=SECONDS_MAX)]
+Runs = Annotated[int, Field(ge=1, le=ITERATIONS_MAX)]
 
 
 class GraphLimits(Shape):
     """The limits of all its jobs together: micro-dollars, s at work, runs of workers."""
 
-    cost_micro: Annotated[int, Field(ge=0, le=COST_MICRO_MAX)] | None = None
-    time_s: Annotated[int, Field(ge=1, le=SECONDS_MAX)] | None = None
-    iterations: Annotated[int, Field(ge=1, le=ITERATIONS_MAX)] | None = None
+    cost_micro: Micro | None = None
+    time_s: Seconds | None = None
+    iterations: Runs | None = None
 
 
 class NewGraph(Shape):
@@ -38,23 +46,23 @@ class NewGraph(Shape):
     `stewards` and `on_cancel` are for the jobs that name none of their own.
     """
 
-    description: Annotated[str, Field(max_length=DESCRIPTION_LENGTH_MAX)] = ""
-    slots: Annotated[int, Field(ge=0, le=SLOTS_MAX)] = 0
+    description: Description = ""
+    slots: Slots = 0
     limits: GraphLimits = GraphLimits()
-    stewards: Annotated[list[Word], Field(max_length=STEWARDS_MAX)] = []
-    on_cancel: Literal["starve", "cancel"] = "starve"
-    remind_s: Annotated[int, Field(ge=REMIND_S_MIN, le=SECONDS_MAX)] = REMIND_S
+    stewards: Stewards = []
+    on_cancel: OnCancel = "starve"
+    remind_s: Remind = REMIND_S
 
 
 class GraphConfiguration(Shape):
     """The fields that change."""
 
-    description: Annotated[str, Field(max_length=DESCRIPTION_LENGTH_MAX)] | None = None
-    slots: Annotated[int, Field(ge=0, le=SLOTS_MAX)] | None = None
+    description: Description | None = None
+    slots: Slots | None = None
     limits: GraphLimits | None = None
-    stewards: Annotated[list[Word], Field(max_length=STEWARDS_MAX)] | None = None
-    on_cancel: Literal["starve", "cancel"] | None = None
-    remind_s: Annotated[int, Field(ge=REMIND_S_MIN, le=SECONDS_MAX)] | None = None
+    stewards: Stewards | None = None
+    on_cancel: OnCancel | None = None
+    remind_s: Remind | None = None
     by: Annotated[str, Field(max_length=NAME_LENGTH_MAX)] = "person"
 
 

@@ -56,6 +56,15 @@ JobId = Annotated[
 ]
 Seconds = Annotated[int, Field(ge=1, le=SECONDS_MAX)]
 Count = Annotated[int, Field(ge=0)]
+Runs = Annotated[int, Field(ge=1, le=ITERATIONS_MAX)]
+Tries = Annotated[int, Field(ge=0, le=TRIES_MAX)]
+RetryDelay = Annotated[int, Field(ge=1, le=RETRY_DELAY_S_MAX)]
+Remind = Annotated[int, Field(ge=REMIND_S_MIN, le=SECONDS_MAX)]
+Acceptance = Annotated[list[Line], Field(max_length=ACCEPTANCE_MAX)]
+Stewards = Annotated[list[Word], Field(max_length=STEWARDS_MAX)]
+OnCancel = Literal["starve", "cancel"]
+Command = Annotated[str, Field(min_length=1, max_length=COMMAND_LENGTH_MAX)]
+Prompt = Annotated[str, Field(min_length=1, max_length=PROMPT_LENGTH_MAX)]
 Micro = Annotated[int, Field(ge=0, le=COST_MICRO_MAX)]
 _MINUTE = r"([01]\d|2[0-3]):[0-5]\d"
 Hours = Annotated[str, Field(pattern=f"^{_MINUTE}-{_MINUTE}$", examples=["22:00-06:00"])]
@@ -81,10 +90,10 @@ class JobExecutor(Shape):
     `cost_micro` is the highest cost of one call, in micro-dollars, where that is known before.
     """
 
-    command: Annotated[str, Field(min_length=1, max_length=COMMAND_LENGTH_MAX)] | None = None
+    command: Command | None = None
     capability: Word | None = None
     parameters: dict[str, Any] = {}
-    model: Annotated[str, Field(min_length=1, max_length=PROMPT_LENGTH_MAX)] | None = None
+    model: Prompt | None = None
     cost_micro: Micro = 0
 
     @model_validator(mode="after")
@@ -109,7 +118,7 @@ class JobLimits(Shape):
 
     cost_micro: Micro | None = None
     time_s: Seconds | None = None
-    iterations: Annotated[int, Field(ge=1, le=ITERATIONS_MAX)] | None = None
+    iterations: Runs | None = None
 
 
 class NewJob(Shape):
@@ -127,7 +136,7 @@ class NewJob(Shape):
     description: Text = ""
     objective: Text = ""
     details: Text = ""
-    acceptance: Annotated[list[Line], Field(max_length=ACCEPTANCE_MAX)] = []
+    acceptance: Acceptance = []
     tags: Tags = []
     depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
     phases: Annotated[list[JobPhase], Field(min_length=1, max_length=PHASES_MAX)]
@@ -137,18 +146,18 @@ class NewJob(Shape):
     hold: bool = False
     queue: Word | None = None
     hours: Hours | None = None
-    stewards: Annotated[list[Word], Field(max_length=STEWARDS_MAX)] = []
-    on_cancel: Literal["starve", "cancel"] = "starve"
+    stewards: Stewards = []
+    on_cancel: OnCancel = "starve"
     limits: JobLimits = JobLimits()
     folder: Line | None = None
     dir: Line | None = None
     host: Line | None = None
     running_s: Seconds = RUNNING_S
     reviewing_s: Seconds = REVIEWING_S
-    recoveries_max: Annotated[int, Field(ge=0, le=TRIES_MAX)] = RECOVERIES
-    retries_max: Annotated[int, Field(ge=0, le=TRIES_MAX)] = RETRIES
-    retry_delay_s: Annotated[int, Field(ge=1, le=RETRY_DELAY_S_MAX)] = RETRY_DELAY_S
-    remind_s: Annotated[int, Field(ge=REMIND_S_MIN, le=SECONDS_MAX)] = REMIND_S
+    recoveries_max: Tries = RECOVERIES
+    retries_max: Tries = RETRIES
+    retry_delay_s: RetryDelay = RETRY_DELAY_S
+    remind_s: Remind = REMIND_S
 
     @model_validator(mode="after")
     def _differ(self) -> NewJob:
@@ -239,7 +248,7 @@ class JobReviewAgain(JobAnswer):
 
     objective: Text | None = None
     details: Text | None = None
-    acceptance: Annotated[list[Line], Field(max_length=ACCEPTANCE_MAX)] | None = None
+    acceptance: Acceptance | None = None
     review: ChangedExecutor | None = None
     limits: NewJobLimits | None = None
 
