@@ -1,7 +1,7 @@
 """The door for systems that are larger than a workflow: what they use beside `interlock`.
 
 Our own systems, in interlock/systems, import `interlock`, this package, `interlock.git`, and their
-own modules. docs/own_machines.md shows how a system is written. Its names are in modules, by what
+own modules. docs/own_systems.md shows how a system is written. Its names are in modules, by what
 they are about:
 
 - `tables`: what a table has beside the names of `interlock`; modules of tables import no other

@@ -1,7 +1,44 @@
 """An agent's process under a lease: its command, its reports, its end, and its logs.
 
-A supervisor holds the lease of an effect, starts the agent, reads the lines that it reports, and
-fires the outcome of its end.
+A handler hands its lease over to a supervisor, a process of its own, which goes on when the worker
+ends. The supervisor runs the agent's command, reads the lines that the agent reports, and fires the
+outcome:
+
+    def translate(work: EffectWork) -> Outcome | None:
+        folder = work.records.settings.home / "translations" / work.record.id
+        spec = LaunchSpec(work.lease.key, work.lease.token, str(folder))
+        hand_over(work, "translating.agent", spec)  # to `main` of that module
+        return None
+
+    class Translator(Supervisor):
+        def __init__(self, spec: LaunchSpec, records: Records) -> None:
+            super().__init__(spec, records, "translation", TRANSLATING)
+            self.spec = spec
+            self.work = self.adopt("translation", TRANSLATING, spec.key, spec.token)
+            self.stream = STREAMS["interlock"](ReportKinds.SESSION)
+
+        def run(self) -> None:
+            with self.heartbeat.holding(self.work.held):
+                ended = self.run_command(
+                    self.command(), lambda: (self.work,), act=self.obey, read=self.read
+                )
+                trigger = Trigger.DONE if ended.code == 0 else Trigger.FAILED
+                self.work.fire_or_settle(Outcome(trigger))
+
+        def obey(self, process: AgentProcess) -> None:
+            if self.work.stopped.is_set():
+                process.end("stopped", grace_s=3)
+
+        def read(self, process: AgentProcess) -> None:
+            for line in process.reports():
+                for report in self.stream.feed(line):
+                    ...  # Progress, AgentFailed, UsageAdded, RejectedLine and others
+
+    def main() -> None:
+        supervise(LaunchSpec, Translator)
+
+`command` returns a `Command`. If a supervisor dies, its process is killed, and the sweep of orphans
+does what the record's state says of that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""What the commands of a system share: their options, their client, and what they print."""
+"""What the commands of a system share: their options, their client, and what they print.
+
+    app = typer.Typer()
+
+    @app.command()
+    @guarded  # of `interlock`: prints an error as one sentence
+    def drop(id: Id, actor: Actor = "person", as_json: AsJson = False) -> None:
+        "Drop a translation."
+        dropped = client(actor).cancel(id)
+        answer_record(dropped, as_json=as_json)
+
+`answer` prints any value: as JSON, or as the page that `show=` makes of it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
 """Reads the files that people write, and writes those that programs read again.
 
-A file is read into a model of pydantic. What is wrong is a `FileError`, which has each problem with
-its line and column.
+A file, in YAML or JSON, is read into a model of pydantic. What is wrong is a `FileError`, which has
+each problem with its line and column:
+
+    document = read_document(path, bytes_max=100_000, advice="split it")
+    request = read_model(Request, document.root, Location(document.problems))
+    document.problems.raise_if_any()
 """
 
 from __future__ import annotations

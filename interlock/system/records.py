@@ -1,7 +1,20 @@
 """What a system does to records, and how its effects and sweeps run.
 
-A handler gets an `EffectWork`, a command or page gets a `Client`. Sweeps are rows of the `SWEEPS`
-of a system.
+A handler gets an `EffectWork`, a command and a page get a `Client`. Both have `records`, which are
+the records as that actor reads and changes them. A sweep is given them:
+
+    def due(records: Records) -> list[int]:  # the partitions, 0 to 63, with something to do
+        return [0]
+
+    def run(records: Records, partition: int) -> Counter[str]:
+        machine = records.machine("translation")
+        late = records.views.ids(machine, states=[State.WAITING])
+        return act_on_each({one: partial(remind, records, one) for one in late})
+
+    SWEEPS = (Sweep("translations", due, run, periods=60),)  # each 60 periods of the sweeps
+
+`remind` acts on one record and returns a word, which is counted. An error is logged, and the other
+records are acted on.
 """
 
 from __future__ import annotations

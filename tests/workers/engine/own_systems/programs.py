@@ -1,4 +1,4 @@
-"""The programs on the page about machines of one's own."""
+"""The programs on the pages about machines and systems of one's own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
-BILLING, PRODUCER, BILLING_PAGE = re.findall(
-    r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+PAGES = "".join(
+    (ROOT / "docs" / name).read_text("utf-8") for name in ("own_machines.md", "own_systems.md")
+)
+BILLING, PRODUCER, _SYSTEM, BILLING_PAGE = re.findall(
+    r"^```python\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL
 )
 DOCUMENTS = (ROOT / "examples" / "own" / "documents.py").read_text("utf-8")
 READY_S = 180.0
