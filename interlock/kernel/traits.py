@@ -121,7 +121,7 @@ class Facts:
 
     sources: Callable[[Record], tuple[RecordId, ...]]
     # Why, by the facts, the holder of an effect may not fire a trigger, or ''.
-    holder_refusal: Callable[[str, Data, Data], str]
+    holder_refusal: Callable[[str, Any, Data], str]
 
 
 @dataclass(frozen=True, slots=True)

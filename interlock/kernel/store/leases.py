@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from typing import Any
+from typing import Any, Generic
 
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import FencedError
-from interlock.kernel.record import Record, ancestors, partition_of, split_key
+from interlock.kernel.record import D, Record, ancestors, partition_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
@@ -37,7 +37,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Generic[D]):
     """The right to run one effect, until it lapses.
 
     `token` proves it, and is void once another has the effect. `key` is the id of the effect, and
@@ -50,7 +50,7 @@ class Lease:
     attempt: int
     name: str
     kind: Kind
-    record: Record
+    record: Record[D]
     interrupts: int
     outcome: Mapping[str, Any] | None = None  # what an earlier attempt has worked out
     has_hung: bool = False  # an earlier attempt went on when its time was over

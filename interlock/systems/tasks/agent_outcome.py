@@ -5,10 +5,12 @@ from __future__ import annotations
 from interlock import KernelError, Outcome
 from interlock.system.agents import AgentFailed, Exit
 from interlock.system.records import Records
-from interlock.system.tables import ENDS_WELL, AbortReason, TransitionReason, why_of
+from interlock.system.tables import ENDS_WELL, AbortReason, Record, TransitionReason, why_of
 from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.breaker import Trip
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.parent_task import cancelled_parent
 from interlock.systems.tasks.turn_reports import EndReport
 
@@ -90,13 +92,13 @@ def why_stopped(records: Records, agent_id: str, task_id: str | None) -> tuple[s
     """
     views, words = records.views, ""
     try:
-        agent = views.record(agent_id)
+        agent: Record[AgentData] = views.record(agent_id)
         if abort := (agent.data.get("end") or {}).get("abort"):
             return str(abort), ""
         if agent.state == "dead":
             return WORK_OVER, ""
         assert task_id is not None, "the stopped lease is the agent's or the task's"
-        task = views.record(task_id)
+        task: Record[TaskData] = views.record(task_id)
         if task.state == "cancelled" and cancelled_parent(records, task):
             return AbortReason.PARENT_ABORTED, ""
         failure = task.data.get("failure") or {}

@@ -9,11 +9,14 @@ from interlock.system.errors import UnknownRecordError
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, Record, root_of
 from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 
 ALIVE = ("starting", "working", "idle")
 
 
-def reached(records: Records, agent: Record, scope: AbortScope) -> Mapping[str, AbortReason]:
+def reached(
+    records: Records, agent: Record[AgentData], scope: AbortScope
+) -> Mapping[str, AbortReason]:
     """Return the agents that end by an abort of this one, each with its reason.
 
     The agent's policy decides how far the abort goes. The agent and those between may be dead: a
@@ -26,7 +29,7 @@ def reached(records: Records, agent: Record, scope: AbortScope) -> Mapping[str, 
     return aborts(_tree(records, agent), session=agent.id, scope=scope, policy=policy)
 
 
-def _tree(records: Records, origin: Record) -> Tree:
+def _tree(records: Records, origin: Record[AgentData]) -> Tree:
     """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
     views, root = records.views, origin.root
     tree: dict[str, str | None] = {}
@@ -37,7 +40,8 @@ def _tree(records: Records, origin: Record) -> Tree:
             continue
         tree[agent] = None
         with suppress(UnknownRecordError):
-            parent = views.record(agent).data.get("parent")
+            record: Record[AgentData] = views.record(agent)
+            parent = record.data.get("parent")
             if parent and root_of(parent) == root:
                 tree[agent] = parent
                 pending.append(parent)

@@ -13,6 +13,8 @@ from interlock.system.tables import AbortReason, Record, TransitionReason, why_o
 from interlock.systems.tasks.agent_tree import ALIVE, reached
 from interlock.systems.tasks.identities import ensure_identity
 from interlock.systems.tasks.machines.abort import AbortScope
+from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.identity.table import IdentityData
 from interlock.systems.tasks.machines.trust import MINIMUM_TRUST, Trust, allowed
 
 Scope = Literal["sibling", "session"]
@@ -26,6 +28,7 @@ class Agents:
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
         """Return the agents of a backlog that are not dead, with their states and tasks."""
+        agents: Iterator[Record[AgentData]] = self._records("agent", backlog, ALIVE)
         return [
             {
                 "id": record.id,
@@ -36,7 +39,7 @@ class Agents:
                 "pid": record.data.get("pid"),
                 "containment": record.data.get("containment", ""),
             }
-            for record in self._records("agent", backlog, ALIVE)
+            for record in agents
         ]
 
     def identities(self, backlog: str) -> list[dict[str, Any]]:
@@ -79,7 +82,7 @@ class Agents:
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 
-    def _abort_below(self, ended: Record, reason: str) -> None:
+    def _abort_below(self, ended: Record[AgentData], reason: str) -> None:
         """End the agents below one that has ended.
 
         The end of a living agent has an effect that ends those below it. A record that has ended
@@ -98,7 +101,7 @@ class Agents:
         return views.each_record(sorted(ids))
 
 
-def identity_row(record: Record) -> dict[str, Any]:
+def identity_row(record: Record[IdentityData]) -> dict[str, Any]:
     """Return an identity with its trust, what its tasks came to, and what it may do."""
     counts = {name: record.data[name] for name in ("successes", "failures", "violations")}
     return {

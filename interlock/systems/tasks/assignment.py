@@ -12,7 +12,6 @@ from interlock.git.errors import GitError
 from interlock.system.agents import SupervisorError, launch
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
-from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names, claim_to_come
 from interlock.systems.tasks.claims import (
@@ -27,7 +26,9 @@ from interlock.systems.tasks.claims import (
 from interlock.systems.tasks.idle_sessions import IdleSessions, session_fields
 from interlock.systems.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.systems.tasks.machines.agent.limits import LIMIT_S_MAX
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.systems.tasks.verification.signals import InvalidSignalError
@@ -66,7 +67,7 @@ def assign(records: Records, root: str) -> int:
     return started
 
 
-def _note_that_slots_are_taken(records: Records, record: Record) -> None:
+def _note_that_slots_are_taken(records: Records, record: Record[TaskData]) -> None:
     """Note at the first task of a queue that it waits for a slot, again in each period."""
     settings = records.settings
     period = records.views.now_ms() // SLOT_AWAITED_MS
@@ -76,7 +77,7 @@ def _note_that_slots_are_taken(records: Records, record: Record) -> None:
         records.note(record, SLOT_AWAITED, detail, op_id=op_id)
 
 
-def _claim_and_start(records: Records, record: Record, slot: Slot) -> bool:
+def _claim_and_start(records: Records, record: Record[TaskData], slot: Slot) -> bool:
     task = claim(records, record, agent=claim_to_come(record).agent)
     if task is None:
         return False
@@ -85,7 +86,7 @@ def _claim_and_start(records: Records, record: Record, slot: Slot) -> bool:
     return True
 
 
-def _start_agent(records: Records, task: Lease, slot: Slot) -> None:
+def _start_agent(records: Records, task: Lease[TaskData], slot: Slot) -> None:
     """Create agent, turn and worktree, and start the supervisor.
 
     If one of these steps fails, the task has failed, which is one of its tries.
@@ -123,13 +124,13 @@ def _start_agent(records: Records, task: Lease, slot: Slot) -> None:
             fire_as_holder(records, agent, "spawn_failed", payload)
 
 
-def _refuse_unjudgeable(records: Records, task: Lease) -> None:
+def _refuse_unjudgeable(records: Records, task: Lease[TaskData]) -> None:
     """Refuse signals for a judge model that this computer, which verifies the work, has not."""
     signals = task.record.data["signals"]
     refuse_unjudgeable(records, signals, host=records.settings.host)
 
 
-def _create_agent(records: Records, task: Lease, names: ClaimNames) -> Lease:
+def _create_agent(records: Records, task: Lease[TaskData], names: ClaimNames) -> Lease:
     data = task.record.data
     claimed = data["claim"]
     agent = {
@@ -157,7 +158,9 @@ def _agent_lease_ms(records: Records) -> int:
     return records.effect("agent", "supervision").lease_ms
 
 
-def next_task(records: Records, agent: Record, first: Data) -> tuple[Lease, PreparedClaim] | None:
+def next_task(
+    records: Records, agent: Record[AgentData], first: TaskData
+) -> tuple[Lease[TaskData], PreparedClaim] | None:
     """Claim the next queued task with the same agent settings, and prepare it for the session.
 
     Return None if no task can be claimed, or if its preparation failed.
@@ -174,8 +177,8 @@ def next_task(records: Records, agent: Record, first: Data) -> tuple[Lease, Prep
 
 
 def _prepare_for_session(
-    records: Records, agent: Record, lease: Lease
-) -> tuple[Lease, PreparedClaim] | None:
+    records: Records, agent: Record[AgentData], lease: Lease[TaskData]
+) -> tuple[Lease[TaskData], PreparedClaim] | None:
     lease_ms = records.effect("task", "agent").lease_ms
     renew = partial(records.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:

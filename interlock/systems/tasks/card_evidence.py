@@ -22,6 +22,7 @@ from interlock.system.pages import (
 from interlock.system.tables import Record
 from interlock.system.text import is_said
 from interlock.systems.tasks.left_work import left_work
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.task_diff import SOURCE
@@ -29,7 +30,7 @@ from interlock.systems.tasks.task_diff import SOURCE
 LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
 
 
-def evidence(client: Client, record: Record) -> Iterator[Section]:
+def evidence(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     """Yield what is known of a task's work: the request, the diff, the summary, the output."""
     data = record.data
     is_begun = int(data.get("claimed", 0)) and data.get("agent")
@@ -58,7 +59,7 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         yield output
 
 
-def _difference(client: Client, record: Record) -> Section:
+def _difference(client: Client, record: Record[TaskData]) -> Section:
     """Return the difference that a merge would bring, file by file."""
     data = record.data
     title = f"What a merge changes: {counts_text(data['changes'])}"
@@ -70,7 +71,7 @@ def _difference(client: Client, record: Record) -> Section:
     return Section(title, parts, place="wide")
 
 
-def _output(client: Client, record: Record) -> Section:
+def _output(client: Client, record: Record[TaskData]) -> Section:
     """Return the end of what the agent of the last claim wrote."""
     output = agent_output(client, record.id, output_source(client, record))
     whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."

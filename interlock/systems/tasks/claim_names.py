@@ -8,6 +8,7 @@ from pathlib import Path
 
 from interlock import Settings
 from interlock.system.tables import Record, root_of
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.work_folders import work_folder_of
 
 # The states in which the last claim of a task is still the current one.
@@ -65,18 +66,18 @@ class ClaimNames:
         return work_folder_of(self.agent, settings)
 
 
-def claim_to_come(record: Record) -> ClaimNames:
+def claim_to_come(record: Record[TaskData]) -> ClaimNames:
     """Return the names of the next claim of a task."""
     return ClaimNames(record.id, int(record.data["claimed"]) + 1)
 
 
-def agent_of(record: Record, number: int) -> str:
+def agent_of(record: Record[TaskData], number: int) -> str:
     """Return the id of the agent that has or had a claim of a task, by the claim's number."""
-    claim = record.data.get("claim") or {}
+    claim = record.data.get("claim", {})
     agent = claim.get("agent") if claim.get("number") == number else None
     return str(agent or ClaimNames(record.id, number).agent)
 
 
-def claim_names(record: Record) -> ClaimNames:
+def claim_names(record: Record[TaskData]) -> ClaimNames:
     """Return the names of the current claim of a task."""
     return ClaimNames(record.id, int(record.data["claim"]["number"]))

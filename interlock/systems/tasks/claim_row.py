@@ -10,6 +10,8 @@ from interlock import Event, Note
 from interlock.system.tables import EFFECT_FAILED, AbortReason, Entry, Record
 from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
+from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState, classify
 
 LeaseMs = Callable[[str, str], int]
@@ -23,8 +25,8 @@ class ClaimRecords:
     """
 
     names: ClaimNames
-    task: Record | None = None
-    agent: Record | None = None
+    task: Record[TaskData] | None = None
+    agent: Record[AgentData] | None = None
     turn: Record | None = None
     present: bool = False
     task_log: Sequence[Event | Note] = ()
@@ -69,8 +71,6 @@ class ClaimRow:
 def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: LeaseMs) -> ClaimRow:
     """Return the row of a claim. `lease_ms` returns the length of an effect's lease."""
     task, agent, turn = claim.task, claim.agent, claim.turn
-    task_data = task.data if task else {}
-    agent_data = agent.data if agent else {}
     counters = agent.counters if agent else {}
     token_counts = [counters[name] for name in ("tokens_in", "tokens_out") if name in counters]
     beat_ms = _beat_ms(claim, lease_ms)
@@ -78,11 +78,9 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
     started_ms = started.created_ms if started else task.since_ms if task else now_ms
     return ClaimRow(
         look=_look(claim, now_ms, beat_ms, thresholds),
-        agent=_one_line(
-            agent_data.get("name") or (task_data.get("claim") or {}).get("owner") or "?"
-        ),
+        agent=_one_line(agent.data["name"] if agent else _owner(task)),
         agent_id=agent.id if agent else "",
-        role=_one_line(agent_data.get("role") or task_data.get("role")),
+        role=_one_line(agent.data["role"] if agent else task.data["role"] if task else ""),
         task=claim.names.task,
         number=claim.names.number,
         state=task.state if task else "",
@@ -91,15 +89,20 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
         heartbeat_age_s=None if beat_ms is None else age_s(now_ms, beat_ms),
         silent_s=_silent_s(claim, now_ms),
         left_s=_left_s(claim, now_ms),
-        retries=int(task_data.get("retries", 0)),
+        retries=task.data["retries"] if task else 0,
         tokens=sum(token_counts) if token_counts else None,
         spent_micro=counters.get("spent"),
         said=_last_message(claim),
-        host=_one_line(agent_data.get("host")),
-        pid=agent_data.get("pid"),
-        containment=_one_line(agent_data.get("containment")),
+        host=_one_line(agent.data.get("host") if agent else ""),
+        pid=agent.data.get("pid") if agent else None,
+        containment=_one_line(agent.data.get("containment") if agent else ""),
         succeeded=_has_succeeded(agent),
     )
+
+
+def _owner(task: Record[TaskData] | None) -> str:
+    """Return who has claimed a task that has no agent of Interlock."""
+    return task.data.get("claim", {}).get("owner", "?") if task else "?"
 
 
 def _doing(claim: ClaimRecords) -> str:
@@ -111,12 +114,12 @@ def _doing(claim: ClaimRecords) -> str:
     return _one_line(_activity(claim) or (claim.turn.state if claim.turn else ""))
 
 
-def _is_unstarted(task: Record) -> bool:
+def _is_unstarted(task: Record[TaskData]) -> bool:
     """Whether an external agent has claimed a task and has not reported that it works on it."""
     return task.state == "claimed" and not task.data.get("agent")
 
 
-def _has_succeeded(agent: Record | None) -> bool:
+def _has_succeeded(agent: Record[AgentData] | None) -> bool:
     if agent is None or agent.state != "dead":
         return False
     end = agent.data.get("end") or {}

@@ -29,6 +29,7 @@ from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scope, deadline
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ REFUSALS = (CallError, ConflictError, FencedError, HeldError)
 NOT_CLAIMED = "%s is not claimed: %s"
 
 
-def queued_tasks(records: Records, root: str, queue: str) -> Iterator[Record]:
+def queued_tasks(records: Records, root: str, queue: str) -> Iterator[Record[TaskData]]:
     """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them.
 
     A task that cannot be read is logged and left out.
@@ -59,12 +60,14 @@ def queued_tasks(records: Records, root: str, queue: str) -> Iterator[Record]:
             return
 
 
-def is_local(data: Data) -> bool:
+def is_local(data: TaskData) -> bool:
     """Whether a task names an agent's command, and its repository is on this computer."""
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def claim(records: Records, record: Record, *, agent: str, sandbox: str = "") -> Lease | None:
+def claim(
+    records: Records, record: Record[TaskData], *, agent: str, sandbox: str = ""
+) -> Lease[TaskData] | None:
     """Claim a task for an agent, with a lease. Return None if it cannot be claimed now.
 
     `sandbox` is the level of the agent's sandbox, if it runs already.
@@ -86,7 +89,7 @@ def claim(records: Records, record: Record, *, agent: str, sandbox: str = "") ->
 
 
 def claim_payload(
-    records: Records, record: Record, claimer: Data, *, name: str, command: str
+    records: Records, record: Record[TaskData], claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
     """Return the payload of a claim without its deadline: the claimer and its identity.
 
@@ -99,7 +102,7 @@ def claim_payload(
     return payload
 
 
-def may_be_claimed(records: Records, record: Record, *, agent: str) -> bool:
+def may_be_claimed(records: Records, record: Record[TaskData], *, agent: str) -> bool:
     """Whether the task's table lets this agent of this computer claim it now."""
     name, command = str(record.data["agent_name"]), str(record.data["agent"])
     try:
@@ -115,7 +118,7 @@ def _claimer(records: Records, agent: str, sandbox: str = "") -> dict[str, str]:
 
 
 def _admitted_claim(
-    records: Records, record: Record, claimer: Data, *, name: str, command: str
+    records: Records, record: Record[TaskData], claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
     """Return the payload of a claim; raise what firing it would raise."""
     role = str(record.data["role"])
@@ -125,13 +128,13 @@ def _admitted_claim(
     return payload
 
 
-def deadline_fields(records: Records, record: Record) -> dict[str, Any]:
+def deadline_fields(records: Records, record: Record[TaskData]) -> dict[str, Any]:
     """Return how long a claim of a task may take and why, as fields of the claim's payload."""
     limit = deadline_of(records, record)
     return {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
 
 
-def deadline_of(records: Records, record: Record) -> Deadline:
+def deadline_of(records: Records, record: Record[TaskData]) -> Deadline:
     """Return how long a task may take: as it says, or from its size and from earlier tasks.
 
     Of the last HISTORY_MAX closed tasks of its backlog, those of its role count.
@@ -141,20 +144,19 @@ def deadline_of(records: Records, record: Record) -> Deadline:
         return Deadline(int(asked_s), 1.0, ("set by the task",))
     machine = records.machine("task")
     closed = views.ids(machine, root=record.root, states=["closed"], newest=True)
+    others: Iterator[Record[TaskData]] = views.each_record(islice(closed, HISTORY_MAX))
     return deadline(
         scope=Scope(data["scope"]),
         complexity=Complexity(data["complexity"]),
         model=data.get("model"),
         owned_files=len(data["owned_files"]),
         durations_s=[
-            float(other.data.get("took_s") or 0)
-            for other in views.each_record(islice(closed, HISTORY_MAX))
-            if other.data["role"] == data["role"]
+            other.data.get("took_s") or 0 for other in others if other.data["role"] == data["role"]
         ],
     )
 
 
-def prepare_claim(records: Records, task: Lease, *, agent: str) -> PreparedClaim:
+def prepare_claim(records: Records, task: Lease[TaskData], *, agent: str) -> PreparedClaim:
     """Create the turn and the worktree of a claim. Raises GitError or OSError."""
     names, data = claim_names(task.record), task.record.data
     folder = names.worktree(records.settings, session=agent if data["session"] else "")
@@ -181,7 +183,7 @@ def begin_turn(records: Records, names: ClaimNames, **fields: str) -> None:
     records.fire(names.turn, "task_claimed")
 
 
-def fail_claim(records: Records, task: Lease, failure: Exception) -> None:
+def fail_claim(records: Records, task: Lease[TaskData], failure: Exception) -> None:
     """Fail the turn and the task of a claim whose agent could not be started.
 
     If the store refuses, the lease lapses, and the orphan sweep releases the task.
@@ -209,7 +211,7 @@ def _kill_leftovers_of_previous_claim(records: Records, names: ClaimNames) -> No
             kill_leftovers_of(records, str(agent))
 
 
-def _add_worktree(names: ClaimNames, data: Data, folder: Path) -> Worktree:
+def _add_worktree(names: ClaimNames, data: TaskData, folder: Path) -> Worktree:
     repository = Repository.open(Path(str(data["repo"])))
     # New: a claim has one worktree once. One of this name is left from a task of another store.
     base = str(data["target"])

@@ -34,6 +34,7 @@ from interlock.systems.tasks.claims import (
     queued_tasks,
 )
 from interlock.systems.tasks.left_work import left_work
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.parent_task import refuse_other_tasks
@@ -56,7 +57,7 @@ class TaskClaim:
     task: str
     key: str
     token: str
-    record: Record
+    record: Record[TaskData]
 
 
 class Tasks:
@@ -120,7 +121,7 @@ class Tasks:
         if settings.subtasks_s:
             fields.setdefault("subtasks_s", settings.subtasks_s)
         encode(fields, "the payload")
-        found = self.records.views.records([task_id]).get(task_id)
+        found: Record[TaskData] | None = self.records.views.records([task_id]).get(task_id)
         if found is not None and found.machine == "task":
             same = self.records.created_with("task", {task_id: fields})[task_id]
             return fields if same else {"target": found.data["target"]} | fields
@@ -153,7 +154,7 @@ class Tasks:
         self, task: str, *, owner: str, role: str | None = None, tenant: str = "default"
     ) -> TaskClaim:
         """Claim one task. Raises GuardRefusedError if this owner may not claim it now."""
-        found = of_machine(self.client.show(task), "task")
+        found: Record[TaskData] = of_machine(self.client.show(task), "task")
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
@@ -307,7 +308,7 @@ class Tasks:
         claimer = {"role": role, "owner": owner, "tenant": tenant}
         return unclaimed(self.records, self.existing(backlog), claimer)
 
-    def existing(self, backlog: str) -> list[Record]:
+    def existing(self, backlog: str) -> list[Record[TaskData]]:
         """Return every task of a backlog but those that are damaged.
 
         Raises CallError if there is no such backlog.
@@ -323,7 +324,7 @@ class Tasks:
             raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
         return ids
 
-    def each(self, backlog: str) -> Iterator[Record]:
+    def each(self, backlog: str) -> Iterator[Record[TaskData]]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
         views = self.records.views
         return views.each_record(views.ids(self.records.machine("task"), root=backlog))

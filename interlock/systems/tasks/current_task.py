@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -39,8 +39,10 @@ from interlock.system.text import Redaction
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.left_work import save_uncommitted
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.breaker import BreakerLimits, Trip, tripped
 from interlock.systems.tasks.machines.ownership import outside
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX, SUMMARY_LENGTH_MAX
 from interlock.systems.tasks.machines.task.lost import runs_once
 from interlock.systems.tasks.parent_task import refuse_other_tasks
@@ -62,7 +64,9 @@ class CurrentTask:
     `reported`: its outcome was reported, or could not be; it is not reported again.
     """
 
-    def __init__(self, work: EffectWork, claim: PreparedClaim, agent: Record) -> None:
+    def __init__(
+        self, work: EffectWork[TaskData], claim: PreparedClaim, agent: Record[AgentData]
+    ) -> None:
         self.work, self.claim = work, claim
         self.reports = TurnReports(work.records, claim.turn, agent)
         self.reported = False
@@ -76,10 +80,9 @@ class CurrentTask:
         return self.work.record.id
 
     @property
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> TaskData:
         """Return the task's data, as of the claim."""
-        data: Mapping[str, Any] = self.work.record.data
-        return data
+        return self.work.record.data
 
     @property
     def prompt(self) -> str:
@@ -345,7 +348,7 @@ def ended_by_signal(code: int) -> bool:
 
 
 def stop_hook_refusal(
-    hooks: list[str], folder: Path, sandbox: Sandbox | None, *, within_s: float
+    hooks: Sequence[str], folder: Path, sandbox: Sandbox | None, *, within_s: float
 ) -> str:
     """Run the commands that may refuse a completion; return the first refusal, or ''."""
     if not hooks:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from interlock import Client
 from interlock.system.agents import level_text
 from interlock.system.tables import Record
@@ -12,6 +9,7 @@ from interlock.system.text import age, duration
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.changes import awaited
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.questions import counts_text
 from interlock.systems.tasks.machines.task.stages import deadline, subtasks_limit
 from interlock.systems.tasks.next_try import next_try_s
@@ -21,7 +19,7 @@ COMMIT_LENGTH = 12  # characters of the id of a commit that are shown
 ANYONE = "anyone who claims it"
 
 
-def details(client: Client, record: Record) -> dict[str, str]:
+def details(client: Client, record: Record[TaskData]) -> dict[str, str]:
     """Return what is shown of a task, by its name. What a task does not have is left out."""
     data, now_ms = record.data, client.records.views.now_ms()
     rows = {
@@ -48,14 +46,14 @@ def details(client: Client, record: Record) -> dict[str, str]:
     return {name: str(text) for name, text in rows.items() if text}
 
 
-def _repository(data: Mapping[str, Any]) -> str:
+def _repository(data: TaskData) -> str:
     if not data.get("repo"):
         return ""
     into = f"{data['repo']}, merged into {data['target']}"
     return f"{into}, then pushed to {data['push']}" if data.get("push") else into
 
 
-def _branch(record: Record) -> str:
+def _branch(record: Record[TaskData]) -> str:
     """Return the branch of the current claim, whose agent works on it or has worked on it."""
     claim = record.data.get("claim")
     if not claim or not record.data.get("repo") or record.state not in CLAIM_STATES:
@@ -63,18 +61,18 @@ def _branch(record: Record) -> str:
     return ClaimNames(record.id, int(claim["number"])).branch
 
 
-def _owner(data: Mapping[str, Any]) -> str:
+def _owner(data: TaskData) -> str:
     claim = data.get("claim")
     return f"{claim['owner']}, who claimed it" if claim else data.get("kept_for") or ANYONE
 
 
-def _has_output(data: Mapping[str, Any]) -> bool:
+def _has_output(data: TaskData) -> bool:
     return bool(data.get("agent")) and int(data["claimed"]) > 0
 
 
-def _deadline(record: Record, now_ms: int) -> str:
+def _deadline(record: Record[TaskData], now_ms: int) -> str:
     """Return how long a try may take and why, and how much of that is left."""
-    data, claim = record.data, record.data.get("claim") or {}
+    data, claim = record.data, record.data.get("claim", {})
     if not (data.get("deadline_s") or claim):
         return ""
     reasons = "; ".join(claim.get("deadline_reasons", ()))
@@ -83,7 +81,7 @@ def _deadline(record: Record, now_ms: int) -> str:
     return f"{duration(deadline(data) or 0)} {whose}{_left(record, 'deadline', now_ms)}"
 
 
-def _subtasks(record: Record, now_ms: int) -> str:
+def _subtasks(record: Record[TaskData], now_ms: int) -> str:
     """Return how many subtasks a task waits for, and how long it does before a person is asked."""
     if record.state != "waiting_for_subtasks":
         return ""
@@ -92,14 +90,14 @@ def _subtasks(record: Record, now_ms: int) -> str:
     return f"{number}, which may take {limit}{_left(record, 'wait', now_ms)}"
 
 
-def _left(record: Record, timer_name: str, now_ms: int) -> str:
+def _left(record: Record[TaskData], timer_name: str, now_ms: int) -> str:
     """Return how much time is left before a timer of a record is due, with a semicolon before."""
     due = (timer.due_at for timer in record.timers if timer.name == timer_name)
     due_ms = None if record.paused else next(due, None)
     return "" if due_ms is None else f"; {age(due_ms - now_ms)} left"
 
 
-def _retries(record: Record, now_ms: int) -> str:
+def _retries(record: Record[TaskData], now_ms: int) -> str:
     """Return how many retries are used, and when the next try begins."""
     data = record.data
     used = f"{data['retries']} of {data['max_retries']} used"

@@ -15,6 +15,7 @@ from interlock.system.records import Records, digest
 from interlock.system.tables import START, Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.turn_reports import TO_VERIFICATION, TO_WORK, fire_turn, lead_turn
 
 # The way on which the turn is led after a report on the task, whatever state the turn is in.
@@ -53,7 +54,7 @@ def confirm_stop(records: Records, key: str, token: str) -> bool:
     )
 
 
-def begin_turn_of(records: Records, task: Record) -> None:
+def begin_turn_of(records: Records, task: Record[TaskData]) -> None:
     """Create the turn of a claim. The claimer's process runs already.
 
     A claim whose turn cannot be created, because its id is too long or taken, goes on without one.
@@ -64,7 +65,7 @@ def begin_turn_of(records: Records, task: Record) -> None:
         fire_turn(records, names.turn, "agent_spawned", {})
 
 
-def follow(records: Records, key: str, task: Record, trigger: str, reason: str) -> None:
+def follow(records: Records, key: str, task: Record[TaskData], trigger: str, reason: str) -> None:
     """Move the turn after a report on its task. `task` is the task after the report.
 
     A repeated report moves it too, because the process that made the first one may have crashed
@@ -83,7 +84,7 @@ def follow(records: Records, key: str, task: Record, trigger: str, reason: str) 
 
 
 def report(
-    records: Records, task: Record, name: str, payload: Mapping[str, Any], op_id: str
+    records: Records, task: Record[TaskData], name: str, payload: Mapping[str, Any], op_id: str
 ) -> str:
     """Fire the trigger of a report on the turn itself; return the turn's id.
 

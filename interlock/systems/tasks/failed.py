@@ -13,6 +13,7 @@ from interlock.system.errors import FencedError, HeldError
 from interlock.system.records import Records
 from interlock.system.tables import START, Record, record_id
 from interlock.systems.tasks.claim_names import CLAIM_STATES
+from interlock.systems.tasks.machines.task.data import TaskData
 
 LISTED_MAX = 10_000  # failed tasks of one answer
 PAGE = 100  # failed tasks that are read at one time
@@ -92,7 +93,7 @@ class FailedTasks:
         """Open every failed task of a backlog again. A task that fails meanwhile counts once."""
         return self.replay([record.id for record in self._records(backlog)], reason=reason)
 
-    def _records(self, backlog: str | None, limit: int = LISTED_MAX) -> list[Record]:
+    def _records(self, backlog: str | None, limit: int = LISTED_MAX) -> list[Record[TaskData]]:
         machines = self.client.records.machines
         if backlog:
             root = record_id(backlog)
@@ -113,7 +114,7 @@ class FailedTasks:
             yield from page.ids
             cursor, is_last = page.cursor, not page.cursor
 
-    def _logs(self, records: Iterable[Record]) -> dict[str, list[Event | Note]]:
+    def _logs(self, records: Iterable[Record[TaskData]]) -> dict[str, list[Event | Note]]:
         """Return the logs of tasks, each up to a damaged line; a page of all in one round trip."""
         logs: dict[str, list[Event | Note]] = {str(record.id): [] for record in records}
         positions = dict.fromkeys(logs, START)
@@ -126,7 +127,7 @@ class FailedTasks:
                     positions[task] = page[-1][0]
         return logs
 
-    def _failed_task(self, record: Record, lines: Iterable[Event | Note]) -> FailedTask:
+    def _failed_task(self, record: Record[TaskData], lines: Iterable[Event | Note]) -> FailedTask:
         data = record.data
         failure = data.get("failure") or {}
         tries = tuple(self._tries(lines))
@@ -173,12 +174,12 @@ class FailedTasks:
         return ReplayResult(task, replayed=True, reason="it is open again")
 
 
-def _is_given_up(record: Record) -> bool:
+def _is_given_up(record: Record[TaskData]) -> bool:
     failed = record.machine == "task" and record.state == "failed"
     return failed and bool(record.data.get("given_up"))
 
 
-def _why_not(record: Record) -> str:
+def _why_not(record: Record[TaskData]) -> str:
     if record.machine != "task":
         return f"it is of the machine {record.machine}, not a task"
     if record.state == "failed":

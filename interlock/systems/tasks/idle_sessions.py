@@ -13,10 +13,10 @@ from interlock import CallError, KernelError
 from interlock.system.errors import FencedError
 from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent, root_of
-from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.agent_slots import Occupant, occupants
 from interlock.systems.tasks.claims import may_be_claimed
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.systems.tasks.machines.task.data import TaskData
 
 # A session takes a task only if these fields equal those of its first task.
 SESSION_FIELDS = (
@@ -31,7 +31,7 @@ SESSION_FIELDS = (
 )
 
 
-def session_fields(data: Data) -> dict[str, Any]:
+def session_fields(data: TaskData) -> dict[str, Any]:
     """Return the fields of a task in which all tasks of a session are the same."""
     return {name: data.get(name) for name in SESSION_FIELDS}
 
@@ -49,7 +49,7 @@ class IdleSessions:
     def __init__(self, records: Records) -> None:
         self.records = records
 
-    def leave(self, task: Record) -> bool:
+    def leave(self, task: Record[TaskData]) -> bool:
         """Leave a task to an idle session, which looks for one every second; whether there is one.
 
         Each session is left one task.

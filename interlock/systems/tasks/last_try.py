@@ -10,9 +10,9 @@ from typing import Any
 from interlock import Settings
 from interlock.system.agents import secrets_of
 from interlock.system.tables import Record, TransitionReason
-from interlock.system.tables import RecordData as Data
 from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import agent_of
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.work_folders import work_folder_of
 
 PATHS_MAX = 50  # files of the last try that the next agent is told
@@ -26,7 +26,7 @@ JUDGED = (
 )
 
 
-def told_of_last_try(record: Record, settings: Settings) -> str:
+def told_of_last_try(record: Record[TaskData], settings: Settings) -> str:
     """Return how the last try of a claimed task failed, with what was printed at its end, or ''.
 
     What an agent printed is read from its files, which are on this computer: all claims of a task
@@ -43,7 +43,7 @@ def told_of_last_try(record: Record, settings: Settings) -> str:
     return "\n".join(told)
 
 
-def rejections_of(data: Data) -> str:
+def rejections_of(data: TaskData) -> str:
     """Return why a person rejected the work of earlier tries, or ''."""
     reasons = "\n".join(f"- {reason}" for reason in data.get("rejections", ()))
     return f"A person rejected the work of earlier tries:\n{reasons}" if reasons else ""

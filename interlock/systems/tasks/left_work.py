@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from interlock.git.branch import saved_ref
 from interlock.git.errors import GitError
@@ -16,6 +15,8 @@ from interlock.git.worktree import Worktree
 from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.turn.table import TurnData
 
 CLAIMS_SHOWN_MAX = 20  # claims of a task, the newest, whose work is listed
 REASON_LENGTH_MAX = 2_000
@@ -38,7 +39,7 @@ class LeftWork:
         return f"the work of claim {self.number} is {self.place}{where}: `{self.command}`{self.why}"
 
 
-def left_work(records: Records, record: Record) -> list[LeftWork]:
+def left_work(records: Records, record: Record[TaskData]) -> list[LeftWork]:
     """Return what the last claims of a task left that was not merged, the last claim first."""
     last = int(record.data.get("claimed", 0))
     numbers = range(last, max(0, last - CLAIMS_SHOWN_MAX), -1)
@@ -73,9 +74,11 @@ def checkout_command(repo: str, ref: str) -> str:
     return shlex.join(("git", "-C", repo, "worktree", "add", "--detach", str(folder), name))
 
 
-def _left_by(record: Record, turn: RecordContent, number: int) -> LeftWork | None:
+def _left_by(
+    record: Record[TaskData], turn: RecordContent[TurnData], number: int
+) -> LeftWork | None:
     data = turn.data
-    left: dict[str, Any] = data.get("left") or {}
+    left = data.get("left", {})
     host = str(data.get("host") or "")
     if ref := left.get("ref"):
         if record.state == "closed" and ref.startswith(HEADS):

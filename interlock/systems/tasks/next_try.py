@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from interlock.system.tables import Record
+from interlock.systems.tasks.machines.task.data import TaskData
 
 BACKOFF = "backoff"
 
 
-def next_try_s(record: Record, now_ms: int) -> float | None:
+def next_try_s(record: Record[TaskData], now_ms: int) -> float | None:
     """Return in how many seconds a task is tried again; None if that is not decided by time.
 
     That is so in every state but `failed`, and for a failed task that is given up or paused.

@@ -7,10 +7,14 @@ from interlock.system.agents import NoOutputError
 from interlock.system.records import OutputSource, Records, of_machine
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import agent_of
+from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.work_folders import work_folder_below_home
 
 
-def output_source(client: Client, record: Record, number: int | None = None) -> OutputSource | None:
+def output_source(
+    client: Client, record: Record[TaskData], number: int | None = None
+) -> OutputSource | None:
     """Return where the output is of the agent that has or had a claim of a task.
 
     `number` is that of the claim, by default of the last one. None if there is no such output: no
@@ -29,10 +33,12 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
     return OutputSource(host, folder, chosen) if host else None
 
 
-def host_of_claim(records: Records, record: Record, number: int) -> str:
+def host_of_claim(records: Records, record: Record[TaskData], number: int) -> str:
     """Return the computer on which the agent of a claim worked, or '' if that is not known."""
     agent = agent_of(record, number)
-    found = records.views.records([agent], readable_by=records.machines).get(agent)
+    found: Record[AgentData] | None = records.views.records(
+        [agent], readable_by=records.machines
+    ).get(agent)
     host = found.data.get("host") if found else None
     if not host and number == record.data.get("claimed"):
         host = record.data.get("host")

@@ -15,6 +15,8 @@ from interlock.system.tables import PARTITIONS, Record, partition_of, root_of
 from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, row_of
+from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.settings import TaskSettings
@@ -183,10 +185,14 @@ class TasksReader:
         shown = [row.id for row in (*counts_by_state.some("agent", LIVE_STATES), *lately)][
             :ROWS_MAX
         ]
-        agents = views.records(shown, readable_by=self.records.machines)
+        agents: dict[str, Record[AgentData]] = {
+            **views.records(shown, readable_by=self.records.machines)
+        }
         wanted = [row.id for row in counts_by_state.some("task", CLAIMED_STATES)][:ROWS_MAX]
         of_agents = (str(agent.data["task"]) for agent in agents.values())
-        tasks = views.records([*wanted, *of_agents], readable_by=self.records.machines)
+        tasks: Mapping[str, Record[TaskData]] = views.records(
+            [*wanted, *of_agents], readable_by=self.records.machines
+        )
         claimed = [
             task for task in tasks.values() if task.state in CLAIMED_STATES and "claim" in task.data
         ]
@@ -227,10 +233,12 @@ class TasksReader:
         """Return the next try of each task that failed lately, the earliest try first."""
         latest = sorted(failed, key=lambda row: -row.since_ms)[:FAILED_MAX]
         ids = [row.id for row in latest]
-        records = self.records.views.records(ids, readable_by=self.records.machines).values()
+        records: Mapping[str, Record[TaskData]] = self.records.views.records(
+            ids, readable_by=self.records.machines
+        )
         found = [
             NextTry(record.id, in_s, int(record.data["retries"]), int(record.data["max_retries"]))
-            for record in records
+            for record in records.values()
             if (in_s := next_try_s(record, now_ms)) is not None
         ]
         return tuple(sorted(found, key=lambda task: task.in_s))
@@ -261,11 +269,11 @@ def _by_state(pages: Iterable[Sequence[RecordInState]]) -> dict[MachineState, li
     return found
 
 
-def _names(task: Record) -> ClaimNames:
+def _names(task: Record[TaskData]) -> ClaimNames:
     return ClaimNames(task.id, int(task.data["claim"]["number"]))
 
 
-def _agent_of(task: Record) -> str:
+def _agent_of(task: Record[TaskData]) -> str:
     """Return the id of the agent of a task's current claim. An external agent has no record."""
     return str(task.data["claim"].get("agent") or _names(task).agent)
 
@@ -278,7 +286,7 @@ def _covers_agent(claim: ClaimRecords) -> bool:
     return not free and claim.agent.data["task"] == claim.task.id
 
 
-def _claim_of_agent(agent: Record, tasks: Mapping[str, Record]) -> ClaimRecords:
+def _claim_of_agent(agent: Record[AgentData], tasks: Mapping[str, Record]) -> ClaimRecords:
     """Return the claim of an agent whose task has no current claim by that agent."""
     task = str(agent.data["task"])
     number = agent.id.rpartition("~")[2]

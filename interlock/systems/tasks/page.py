@@ -40,6 +40,7 @@ from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTask, FailedTasks
+from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.overview import TasksReader
@@ -73,7 +74,7 @@ def view(client: Client, query: Query) -> list[Section | SlowSection]:
     ]
 
 
-def panel(client: Client, record: Record) -> list[Section]:
+def panel(client: Client, record: Record[TaskData]) -> list[Section]:
     """Return the signals of a task with what was found, and the output of its agent."""
     signals = _signals(record)
     links: list[Part] = [
@@ -326,7 +327,7 @@ def _diff(client: Client, task: str) -> Section:
     return Section("Diff", parts, is_live=False)
 
 
-def _signals(record: Record) -> Iterator[Part]:
+def _signals(record: Record[TaskData]) -> Iterator[Part]:
     """Yield the conditions of finished work, each with what its last check found."""
     checked = {(one["type"], one["value"]): one for one in record.data.get("checked", ())}
     rows = [
@@ -338,7 +339,7 @@ def _signals(record: Record) -> Iterator[Part]:
 
 
 def _result(
-    checked: Mapping[tuple[str, str], Mapping[str, Any]], signal: Mapping[str, str]
+    checked: Mapping[tuple[str, str], SignalResultData], signal: SignalData
 ) -> tuple[str, str, str]:
     found = checked.get((signal["type"], signal["value"]))
     if found is None:
@@ -353,9 +354,9 @@ def _result(
     )
 
 
-def _owner(client: Client, record: Record) -> Iterator[Part]:
+def _owner(client: Client, record: Record[TaskData]) -> Iterator[Part]:
     """Yield the trust in the agent that has the task, and its sandbox."""
-    identity = str((record.data.get("claim") or {}).get("identity") or "")
+    identity = str(record.data.get("claim", {}).get("identity") or "")
     for found in client.records.views.records([identity] if identity else []).values():
         row = identity_row(found)
         counts = f"{row['successes']} good, {row['failures']} bad, {row['violations']} violations"
@@ -364,7 +365,7 @@ def _owner(client: Client, record: Record) -> Iterator[Part]:
         yield Table(("Its agent", "Trust", "So far", "Sandbox"), [cells])
 
 
-def _output(client: Client, record: Record) -> Iterator[Section]:
+def _output(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     """Yield the end of an agent's output, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Records
 from interlock.system.tables import Record, parent_of
+from interlock.systems.tasks.machines.task.data import TaskData
 
 
-def cancelled_parent(records: Records, task: Record) -> str:
+def cancelled_parent(records: Records, task: Record[TaskData]) -> str:
     """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
     parent = task.parent
     if parent is None or "/" not in parent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from interlock.system.agents import check_command
 from interlock.system.records import of_machine
 from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.claims import is_local
+from interlock.systems.tasks.machines.identity.table import IdentityData
+from interlock.systems.tasks.machines.task.data import TaskData
 
 
 def requeue(
@@ -25,7 +28,7 @@ def requeue(
     in it, and GuardRefusedError where the task cannot go to the agent.
     """
     payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}
-    data = of_machine(client.show(task), "task").data
+    data: TaskData = of_machine(client.show(task), "task").data
     if agent or (to and data.get("agent")):
         command = agent or _command_of(client, task, to)
         payload |= {"to": None, "agent_name": to, "agent": command}
@@ -39,9 +42,12 @@ def _command_of(client: Client, task: str, name: str | None) -> str:
     """Return the command of the agent of this name in the task's backlog."""
     views = client.records.views
     machine = client.records.machine("identity")
+    found: Iterator[Record[IdentityData]] = views.each_record(
+        views.ids(machine, root=root_of(task))
+    )
     known = [
-        (str(record.data["name"]), str(record.data["command"]))
-        for record in views.each_record(views.ids(machine, root=root_of(task)))
+        (record.data["name"], record.data["command"])
+        for record in found
         if record.data["command"] and record.state != "retired"
     ]
     commands = {command for each, command in known if each == name}

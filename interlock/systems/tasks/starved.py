@@ -9,6 +9,7 @@ from interlock.system.records import RecordInState, Records, StarvedCount, State
 from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
 from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.waits import Starvation, may_starve
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them
@@ -75,11 +76,16 @@ def _oldest(opened: Iterable[RecordInState]) -> list[RecordInState]:
     return sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
 
 
-def _with_few_dependencies(records: Records, rows: Iterable[RecordInState]) -> list[RecordContent]:
+def _with_few_dependencies(
+    records: Records, rows: Iterable[RecordInState]
+) -> list[RecordContent[TaskData]]:
     """Read these tasks in order, until they have LOOKED_AT_MAX dependencies together."""
     tasks, left = [], LOOKED_AT_MAX
     ids = [row.id for row in rows]
-    for task in records.views.contents(ids, readable_by=records.machines).values():
+    contents: Mapping[str, RecordContent[TaskData]] = records.views.contents(
+        ids, readable_by=records.machines
+    )
+    for task in contents.values():
         left -= len(awaited(task.data))
         if left < 0:
             break

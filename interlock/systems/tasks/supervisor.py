@@ -41,6 +41,7 @@ from interlock.systems.tasks.assignment import next_task
 from interlock.systems.tasks.current_task import CurrentTask, failure_outcome, report_outcome
 from interlock.systems.tasks.idle_sessions import was_ended
 from interlock.systems.tasks.launch_spec import TaskLaunchSpec
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.breaker import Trip, TripCause
 from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
@@ -64,7 +65,7 @@ class TaskSupervisor(Supervisor):
         self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)
         claim = spec.claim
         task = self.adopt("task", AGENT, claim.task_key, claim.task_token)
-        self.agent = self.adopt("agent", SUPERVISION, spec.key, spec.token)
+        self.agent: EffectWork[AgentData] = self.adopt("agent", SUPERVISION, spec.key, spec.token)
         self.task: CurrentTask | None = CurrentTask(task, claim, self.agent.record)
         self.first_task = self.task
         self.alive, self.started_at = False, 0.0

@@ -14,10 +14,11 @@ from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import ClaimNames
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.output_source import host_of_claim
 
 
-def task_diff(record: Record, between: str, limits: DiffLimits) -> Diff:
+def task_diff(record: Record[TaskData], between: str, limits: DiffLimits) -> Diff:
     """Return the changes of a task, as they are now. Raises NoDiffError."""
     if between:
         raise NoDiffError("a task has one difference only, so nothing can be chosen of it")
@@ -35,7 +36,7 @@ def task_diff(record: Record, between: str, limits: DiffLimits) -> Diff:
         raise NoDiffError(str(refusal)) from refusal
 
 
-def _ends(repository: Repository, record: Record) -> tuple[str, str]:
+def _ends(repository: Repository, record: Record[TaskData]) -> tuple[str, str]:
     """Return the commits before and after the work. Raises NoDiffError, GitError."""
     data = record.data
     if data.get("merged") and data.get("commit"):
@@ -51,7 +52,7 @@ def _ends(repository: Repository, record: Record) -> tuple[str, str]:
     return base_of_work(repository, base=mark.base, target=target, commit=tip.sha), tip.sha
 
 
-def _host(records: Records, record: Record) -> str:
+def _host(records: Records, record: Record[TaskData]) -> str:
     return host_of_claim(records, record, int(record.data.get("claimed", 0)))
 
 

@@ -34,6 +34,7 @@ from interlock.system.files import COUNT_MAX
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.system.text import sentence
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.
@@ -64,7 +65,7 @@ class TurnReports:
     without success could not be read; a report that it succeeded takes that back.
     """
 
-    def __init__(self, records: Records, turn: str, agent: Record) -> None:
+    def __init__(self, records: Records, turn: str, agent: Record[AgentData]) -> None:
         self.records, self.turn_id, self.agent = records, turn, agent
         self.summary: str | None = None
         self.end_report: EndReport | None = None

@@ -21,6 +21,7 @@ from interlock.systems.tasks.machines.task.changes import (
     merge_target,
     unmet,
 )
+from interlock.systems.tasks.machines.task.data import TaskData
 
 CHAIN_MAX = 1_000
 FRONT = 5  # so many tasks at the front of a queue are asked whether they wait for a slot
@@ -35,14 +36,14 @@ class Starvation:
     more for each task of the chain.
     """
 
-    def __init__(self, records: Records, tasks: Sequence[RecordContent]) -> None:
+    def __init__(self, records: Records, tasks: Sequence[RecordContent[TaskData]]) -> None:
         self.records = records
         # Every record that was asked for, by its id; None for one that does not exist.
         self._read: dict[str, RecordContent | None] = {str(task.id): task for task in tasks}
         waiting = [task for task in tasks if task.state in ("open", "planned")]
         self._records([one for task in waiting for one in (*_others(task), *_identities(task))])
 
-    def why_starved(self, task: RecordContent) -> str:
+    def why_starved(self, task: RecordContent[TaskData]) -> str:
         """Return why a task that no agent has yet will never be claimed, or '' if it may be."""
         for name in awaited(task.data):
             if why := self.why_never_done(task, name):
@@ -58,13 +59,13 @@ class Starvation:
         why = "was taken out of service by a person" if retired else never
         return f"{why_kept(task)}: that agent {why}"
 
-    def unmet(self, task: RecordContent) -> tuple[str, ...]:
+    def unmet(self, task: RecordContent[TaskData]) -> tuple[str, ...]:
         """Return the names of the tasks that an open task waits for."""
         others = self._records(_others(task))
         facts = {one: {"state": other.state} for one, other in others.items() if other}
         return unmet(task.data, facts)
 
-    def why_never_done(self, waiting: RecordContent, name: str) -> str:
+    def why_never_done(self, waiting: RecordContent[TaskData], name: str) -> str:
         """Return why the task `name`, which another task waits for, will never be done, or ''.
 
         The answer begins with the name of the task that is the cause.
@@ -85,12 +86,12 @@ class Starvation:
                 return ""
             next_name = onward
 
-    def _waits_for(self, task: RecordContent) -> str | None:
+    def _waits_for(self, task: RecordContent[TaskData]) -> str | None:
         """Return the name of a task that a task waits for, or None.
 
         It is one that will never be done if there is such a one, or else the first.
         """
-        blocked_on = task.data.get("blocked_on") or {}
+        blocked_on = task.data.get("blocked_on", {})
         if task.state == "blocked":
             return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
         if task.state not in ("open", "planned"):
@@ -122,7 +123,7 @@ class Waits(Starvation):
     The failures on which the reasons depend are read in one round trip more.
     """
 
-    def __init__(self, records: Records, tasks: Sequence[Record]) -> None:
+    def __init__(self, records: Records, tasks: Sequence[Record[TaskData]]) -> None:
         super().__init__(records, tasks)
         self._tasks, self._holds = tasks, Holds(records.dispatch)
 
@@ -131,12 +132,12 @@ class Waits(Starvation):
         """Why effects of the tasks failed last."""
         return self.records.views.last_failures(self._tasks)
 
-    def why(self, task: Record) -> str:
+    def why(self, task: Record[TaskData]) -> str:
         """Return in one line why one of the tasks waits, failed or ended without a change, or ''.
 
         `interlock show` prints the whole reason.
         """
-        blocked_on = task.data.get("blocked_on") or {}
+        blocked_on = task.data.get("blocked_on", {})
         if task.state == "blocked" and blocked_on:
             return f"it waits for {blocked_on['on']}"
         if task.state == "open":
@@ -155,7 +156,7 @@ class Waits(Starvation):
             reason = next(iter(self._failures[task.id].values()), "")
         return sentence(reason)
 
-    def _why_not_yet(self, task: Record) -> str:
+    def _why_not_yet(self, task: Record[TaskData]) -> str:
         """Return what an open task waits for: other tasks, an agent, files, a slot, or ''."""
         if names := self.unmet(task):
             return f"it waits for {', '.join(names)}"
@@ -180,7 +181,7 @@ class Waits(Starvation):
         }
 
 
-def _queue(task: RecordContent) -> tuple[str, str]:
+def _queue(task: RecordContent[TaskData]) -> tuple[str, str]:
     """Return the queue in which an open task waits: its backlog and its role."""
     return root_of(task.id), str(task.data["role"])
 
@@ -195,30 +196,30 @@ def _slot_note(lines: Sequence[Event | Note], *, now_ms: int) -> Note | None:
     return None
 
 
-def merge_waits(task: Record) -> bool:
+def merge_waits(task: Record[TaskData]) -> bool:
     """Whether a task is to be merged, and does not hold the target of its merge yet."""
     data = task.data
     waits = is_verified(data) and not data.get("merging") and not data.get("merged")
     return task.state == "done" and bool(data.get("repo")) and waits
 
 
-def why_kept(task: RecordContent) -> str:
+def why_kept(task: RecordContent[TaskData]) -> str:
     """Return whom an open task is kept for by a person's choice, and how to lift it, or ''."""
     kept = choice.in_words(task.data)
     return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
 
 
-def may_starve(task: RecordContent) -> bool:
+def may_starve(task: RecordContent[TaskData]) -> bool:
     """Whether a task waits for another task, or for one agent only: no other can be starved."""
     return bool(awaited(task.data) or _identities(task))
 
 
-def _others(task: RecordContent) -> list[str]:
+def _others(task: RecordContent[TaskData]) -> list[str]:
     """Return the ids of the tasks that a task waits for."""
     return [f"{root_of(task.id)}/{name}" for name in awaited(task.data)]
 
 
-def _identities(task: RecordContent) -> list[str]:
+def _identities(task: RecordContent[TaskData]) -> list[str]:
     """Return the id of the identity of the only agent that may claim a task, if there is one."""
     data = task.data
     command = str(data.get("agent") or "")
@@ -228,13 +229,13 @@ def _identities(task: RecordContent) -> list[str]:
     return [identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)]
 
 
-def _is_lost(task: RecordContent) -> bool:
+def _is_lost(task: RecordContent[TaskData]) -> bool:
     """Whether a task will never be done, unless a person says so."""
     return task.state == "cancelled" or bool(task.data.get("given_up"))
 
 
 def unclaimed(
-    records: Records, tasks: Sequence[Record], claimer: Data
+    records: Records, tasks: Sequence[Record[TaskData]], claimer: Data
 ) -> dict[str, dict[str, int]]:
     """Return how many tasks are in each of the `states`, and the `reasons` of those that are open.
 
@@ -247,7 +248,7 @@ def unclaimed(
     return {"states": dict(Counter(task.state for task in tasks)), "reasons": dict(reasons)}
 
 
-def _reason(waits: Waits, task: Record, claimer: Data, now_ms: int) -> str:
+def _reason(waits: Waits, task: Record[TaskData], claimer: Data, now_ms: int) -> str:
     """Return why an open task is not claimed: words that follow the number of such tasks."""
     data = task.data
     if data.get("agent"):

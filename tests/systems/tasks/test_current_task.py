@@ -322,7 +322,7 @@ def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
     for _ in range(2):
         Agents(client).promote(identity)
     prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
-    task = CurrentTask(held(client, lease), prepared, lease.record)
+    task = CurrentTask(held(client, lease), prepared, client.show("b/one"))
     signal = {"type": "path_exists", "value": "a"}
     parts = (Subtask("a"), Subtask("b", "more", "xl", (signal,), ("src",), (1,)))
 
@@ -343,7 +343,7 @@ def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) ->
     lease = claim_for_agent(client.records, client.show(submitted(client, "b/one")), agent="b/a")
     assert lease is not None
     prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
-    task, tasks = CurrentTask(held(client, lease), prepared, lease.record), Tasks(client)
+    task, tasks = CurrentTask(held(client, lease), prepared, client.show("b/one")), Tasks(client)
     wrong = {"type": "wish", "value": "a"}
     problem = "part 2, signal 0, 'a': 'wish' is not a type of signal"
 

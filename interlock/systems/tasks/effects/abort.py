@@ -8,12 +8,13 @@ from interlock import CallError, EffectWork, Event
 from interlock.system.tables import AbortReason, TransitionReason, why_of
 from interlock.systems.tasks.agent_tree import reached
 from interlock.systems.tasks.machines.abort import AbortScope
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 
 # Triggers that leave the agent's own session at work.
 SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
 
 
-def abort(work: EffectWork) -> None:
+def abort(work: EffectWork[AgentData]) -> None:
     """End every agent that the abort reaches. A repetition finds them ended."""
     record = work.records.views.record(work.record.id)
     scope = _scope(work)
@@ -24,7 +25,7 @@ def abort(work: EffectWork) -> None:
         _end_agent(work, agent, reason)
 
 
-def _scope(work: EffectWork) -> AbortScope | None:
+def _scope(work: EffectWork[AgentData]) -> AbortScope | None:
     """Return the scope of the event that created this effect, or None if it aborted nothing.
 
     An earlier abort of the same agent created an effect of its own.
@@ -39,7 +40,7 @@ def _scope(work: EffectWork) -> AbortScope | None:
     return None
 
 
-def _end_agent(work: EffectWork, agent: str, reason: AbortReason) -> None:
+def _end_agent(work: EffectWork[AgentData], agent: str, reason: AbortReason) -> None:
     end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
     # The trigger is refused by an agent that has ended already.
     with suppress(CallError):

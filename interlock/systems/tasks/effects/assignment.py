@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from interlock import EffectWork
 from interlock.systems.tasks.assignment import assign
+from interlock.systems.tasks.machines.task.data import TaskData
 
 
-def assignment(work: EffectWork) -> None:
+def assignment(work: EffectWork[TaskData]) -> None:
     """Start agents on this computer for the task's backlog.
 
     Any worker may get the message. If its computer has not the task's repository, or no free slot,

@@ -12,6 +12,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
 from interlock.systems.tasks.waits import Waits
 
@@ -25,7 +26,7 @@ NOT_ENDED = "has not ended"
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
 
-def follow_up(work: EffectWork) -> None:
+def follow_up(work: EffectWork[TaskData]) -> None:
     """Update all that depends on the task's current state. A repetition finds nothing to do."""
     record = work.records.views.record(work.record.id)
     _end_turns(work, record)
@@ -45,7 +46,7 @@ def follow_up(work: EffectWork) -> None:
         assign(work.records, record.root)
 
 
-def _end_turns(work: EffectWork, record: Record) -> None:
+def _end_turns(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
     """End the turns of the task's claims; their supervisors may have done so before."""
     last = int(record.data["claimed"])
     for number in range(max(1, last - EARLIER_MAX), last):
@@ -54,7 +55,7 @@ def _end_turns(work: EffectWork, record: Record) -> None:
         _end_turn(work, record, ClaimNames(record.id, last).turn)
 
 
-def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
+def _end_turn(work: EffectWork[TaskData], record: Record[TaskData], turn: str) -> None:
     failure = record.data.get("failure") or {}
     if record.state == "closed":
         trigger, payload = "task_completed", {}
@@ -69,14 +70,14 @@ def _end_turn(work: EffectWork, record: Record, turn: str) -> None:
         _fail_turn(work, record, turn)
 
 
-def _fail_turn(work: EffectWork, record: Record, turn: str) -> None:
+def _fail_turn(work: EffectWork[TaskData], record: Record[TaskData], turn: str) -> None:
     payload = {"reason": f"its task is {record.state} without it"}
     _fire_if_taken(work, turn, "task_failed", payload)
 
 
-def _rate_identity(work: EffectWork, record: Record) -> None:
+def _rate_identity(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
     """Count the outcome of a claim for the identity that held it, once for each claim."""
-    claim = record.data.get("claim") or {}
+    claim = record.data.get("claim", {})
     trigger = _identity_trigger(record)
     if not trigger or not str(claim.get("identity", "")).startswith(f"{record.root}/"):
         return
@@ -87,7 +88,7 @@ def _rate_identity(work: EffectWork, record: Record) -> None:
         work.records.fire(str(claim["identity"]), trigger, payload, op_id=op_id)
 
 
-def _identity_trigger(record: Record) -> str:
+def _identity_trigger(record: Record[TaskData]) -> str:
     """Return the trigger for the identity, or ''. Only verified work earns trust."""
     if record.state == "closed":
         earned = record.data.get("checked") and not record.data.get("recovered")
@@ -98,7 +99,7 @@ def _identity_trigger(record: Record) -> str:
     return "violated" if code in VIOLATIONS else "failed"
 
 
-def _cancel_children(work: EffectWork, record: Record) -> None:
+def _cancel_children(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
     """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
     listed = record.data.get("cancel_children", ())
     own = [child for child in listed if child.rpartition("/")[0] == record.id]
@@ -113,12 +114,12 @@ def _cancel_children(work: EffectWork, record: Record) -> None:
             producer.fire(child.id, "cancelled", {"reason": why}, op_id=op_id)
 
 
-def _unblock(work: EffectWork, record: Record) -> None:
+def _unblock(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
     """Open a blocked task if its blocker is closed; show a person if it will never be closed."""
-    blocked_on = record.data.get("blocked_on") or {}
+    blocked_on = record.data.get("blocked_on", {})
     if blocked_on.get("kind") != "task":
         return
-    blocker: Record | None = None
+    blocker: Record[TaskData] | None = None
     with suppress(UnknownRecordError):
         blocker = work.records.views.record(f"{record.root}/{blocked_on['on']}")
     if blocker is not None and blocker.state == "closed":
@@ -127,7 +128,7 @@ def _unblock(work: EffectWork, record: Record) -> None:
         _fire_if_taken(work, record.id, "starved", {"reason": f"it waits for {why}"})
 
 
-def _check_subtasks_of_parent(work: EffectWork, subtask: Record) -> None:
+def _check_subtasks_of_parent(work: EffectWork[TaskData], subtask: Record[TaskData]) -> None:
     """Check the subtasks of a blocked parent if one did not end well, or the last has ended."""
     views, parent = work.records.views, subtask.parent
     if not (parent and subtask.counted):
@@ -136,7 +137,7 @@ def _check_subtasks_of_parent(work: EffectWork, subtask: Record) -> None:
         _check_subtasks(work, views.record(parent))
 
 
-def _check_subtasks(work: EffectWork, task: Record) -> None:
+def _check_subtasks(work: EffectWork[TaskData], task: Record[TaskData]) -> None:
     """Let a task that is blocked on its subtasks go on if all are closed, or name the others.
 
     A subtask may end well after the time limit, or after a person has retried it.
@@ -156,7 +157,7 @@ def _check_subtasks(work: EffectWork, task: Record) -> None:
     _fire_if_taken(work, task.id, "subtasks_checked", payload)
 
 
-def _in_words(subtask: Record) -> str:
+def _in_words(subtask: Record[TaskData]) -> str:
     """Return how a subtask ended. One that failed and is tried again by itself has not ended."""
     if subtask.state == "failed" and not subtask.data.get("given_up"):
         return NOT_ENDED
@@ -169,7 +170,7 @@ def _numbers(subtask: str) -> tuple[int, int]:
     return int(split), int(number)
 
 
-def _fire_if_taken(work: EffectWork, record_id: str, trigger: str, payload: Data) -> None:
+def _fire_if_taken(work: EffectWork[TaskData], record_id: str, trigger: str, payload: Data) -> None:
     """Fire a trigger; a record that does not take it any more is left as it is."""
     with suppress(CallError):
         work.records.fire(record_id, trigger, payload)

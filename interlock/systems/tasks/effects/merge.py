@@ -37,6 +37,7 @@ from interlock.git.repository import COMMITTER, Repository
 from interlock.system.records import ObstacleError
 from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.parent_task import cancelled_parent
 from interlock.systems.tasks.verification.review_checkout import review_checkout
@@ -58,7 +59,7 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 LOCK_ASKS_FROM, PUSH_ASKS_FROM = 2, 5
 
 
-async def merge(work: EffectWork) -> Outcome:
+async def merge(work: EffectWork[TaskData]) -> Outcome:
     """Merge the branch of a claim, then push. If the target moves meanwhile, it is tried again."""
     record = work.record
     if not record.data.get("repo") or "claim" not in record.data:
@@ -101,7 +102,7 @@ def _asked_of_person(failure: GitError | OSError, attempt: int) -> str:
     return str(failure) if asks else ""
 
 
-async def _merge(work: EffectWork, repository: Repository) -> Outcome:
+async def _merge(work: EffectWork[TaskData], repository: Repository) -> Outcome:
     """Merge while the task holds the target. Others wait for that in line, and for nothing else.
 
     So the task gives the target back before it waits for another attempt, or for a remote.
@@ -124,7 +125,7 @@ async def _merge(work: EffectWork, repository: Repository) -> Outcome:
     return done
 
 
-async def _merge_branch(work: EffectWork, repository: Repository) -> Outcome:
+async def _merge_branch(work: EffectWork[TaskData], repository: Repository) -> Outcome:
     record, target = work.record, str(work.record.data["target"])
     branch, commit = claim_names(record).branch, str(record.data["commit"])
     # Where the target has not moved since the claim, a merge has exactly the files of this commit.
@@ -164,7 +165,9 @@ async def _merge_branch(work: EffectWork, repository: Repository) -> Outcome:
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
 
 
-async def _check_merge(work: EffectWork, repository: Repository, commit: str) -> Outcome | None:
+async def _check_merge(
+    work: EffectWork[TaskData], repository: Repository, commit: str
+) -> Outcome | None:
     """Check a merge before the target has it. Return an outcome only if a signal fails.
 
     No model is asked again: it judged the changes of the task, and these are the same.
@@ -181,7 +184,7 @@ class UnpushedError(GitError):
     """The target is merged and the push fails. A person is asked to look at the remote."""
 
 
-def _push(work: EffectWork, repository: Repository) -> Outcome | None:
+def _push(work: EffectWork[TaskData], repository: Repository) -> Outcome | None:
     """Push the target if the task names a remote. Return an outcome only if the push failed."""
     target, remote = str(work.record.data["target"]), work.record.data.get("push")
     if not remote:

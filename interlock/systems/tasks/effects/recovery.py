@@ -17,6 +17,7 @@ from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.left_work import save_uncommitted
 from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.verification.evidence import changes_text
 from interlock.systems.tasks.verification.model_inquiries import ModelInquiries
 from interlock.systems.tasks.verification.review_checkout import review_checkout
@@ -30,7 +31,7 @@ from interlock.systems.tasks.verification.task_check import (
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 
 
-async def recovery(work: EffectWork) -> Outcome:
+async def recovery(work: EffectWork[TaskData]) -> Outcome:
     """Commit partial work to its branch. If its completion signals pass, the task is `done`.
 
     Then it is verified and merged like any other. Work in files that the task does not own fails

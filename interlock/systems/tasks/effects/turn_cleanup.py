@@ -19,17 +19,20 @@ from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.leftovers import kill_leftovers_of
+from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.turn.table import TurnData
 
 WHY_LENGTH_MAX = 2_000
 
 
-def turn_cleanup(work: EffectWork) -> Outcome | None:
+def turn_cleanup(work: EffectWork[TurnData]) -> Outcome | None:
     """Remove the worktree of a turn that has ended. All work in it is brought to its branch first.
 
     A worktree whose work cannot be on a branch stays, and the turn says where it is. A turn that
     was abandoned is ended here, and cleaned up after that.
     """
-    record = work.records.views.record(work.record.id)
+    record: Record[TurnData] = work.records.views.record(work.record.id)
     if record.state == "idle":
         _end_unstarted_turn(work, record)
         return None
@@ -48,7 +51,7 @@ def turn_cleanup(work: EffectWork) -> Outcome | None:
     return Outcome("agent_reaped", left)
 
 
-def _check_agent_has_ended(work: EffectWork, data: Data) -> None:
+def _check_agent_has_ended(work: EffectWork[TurnData], data: TurnData) -> None:
     """Raise NotYetError while the agent's process may still run.
 
     It is gone when the agent is dead and owes nothing: its lease and the grace are over then.
@@ -56,7 +59,7 @@ def _check_agent_has_ended(work: EffectWork, data: Data) -> None:
     if not data.get("agent"):
         return
     with suppress(UnknownRecordError):
-        agent = work.records.views.record(str(data["agent"]))
+        agent: Record[AgentData] = work.records.views.record(str(data["agent"]))
         if agent.data["session"] and agent.data["task"] != data["task"]:
             return  # The session works on another task, in another worktree.
         ended = agent.state == "idle" or (agent.state == "dead" and not agent.entries)
@@ -64,35 +67,35 @@ def _check_agent_has_ended(work: EffectWork, data: Data) -> None:
             raise NotYetError(f"{agent.id} is {agent.state}, its process may still run")
 
 
-def _check_verification_has_ended(work: EffectWork, data: Data) -> None:
+def _check_verification_has_ended(work: EffectWork[TurnData], data: TurnData) -> None:
     """Raise NotYetError while the task has this claim, whose verification needs the worktree."""
     if _is_current_claim(work, data):
         raise NotYetError(f"{data['task']} still needs the worktree for its verification")
 
 
-def _is_current_claim(work: EffectWork, data: Data) -> bool:
+def _is_current_claim(work: EffectWork[TurnData], data: TurnData) -> bool:
     """Whether the turn belongs to the current claim of its task."""
     try:
-        task = work.records.views.record(str(data["task"]))
+        task: Record[TaskData] = work.records.views.record(data["task"])
     except UnknownRecordError:
         return False
-    claim = task.data.get("claim") or {}
+    claim = task.data.get("claim", {})
     return task.state in CLAIM_STATES and claim.get("number") == data["number"]
 
 
-def _end_unstarted_turn(work: EffectWork, record: Record) -> None:
+def _end_unstarted_turn(work: EffectWork[TurnData], record: Record[TurnData]) -> None:
     """Advance a turn that never started, so that it can be cleaned up."""
     with suppress(CallError):
         work.records.fire(record.id, "task_claimed")
     _fail(work, record, "it was never started")
 
 
-def _fail(work: EffectWork, record: Record, reason: str) -> None:
+def _fail(work: EffectWork[TurnData], record: Record[TurnData], reason: str) -> None:
     with suppress(CallError):
         work.records.fire(record.id, "task_failed", {"reason": reason})
 
 
-def _clean_repository(work: EffectWork, data: Data, *, accepted: bool) -> Data:
+def _clean_repository(work: EffectWork[TurnData], data: TurnData, *, accepted: bool) -> Data:
     """Remove the worktree and the branches of a turn; return where work of it is left."""
     folder = Path(str(data["worktree"])).resolve()
     try:
@@ -114,7 +117,7 @@ def _clean_repository(work: EffectWork, data: Data, *, accepted: bool) -> Data:
 
 
 def _remove_worktree_of_claim(
-    work: EffectWork, repository: Repository, own: Worktree, *, accepted: bool
+    work: EffectWork[TurnData], repository: Repository, own: Worktree, *, accepted: bool
 ) -> Data:
     """Save the work in a worktree and remove it; return where it is if it has to stay.
 
@@ -135,14 +138,14 @@ def _remove_worktree_of_claim(
     return {}
 
 
-def _stays(work: EffectWork, folder: Path, refusal: RefusedError) -> Data:
+def _stays(work: EffectWork[TurnData], folder: Path, refusal: RefusedError) -> Data:
     why = str(refusal)[:WHY_LENGTH_MAX]
     work.audit("worktree_kept", {"worktree": str(folder), "reason": why})
     return {"worktree": str(folder), "why": why}
 
 
 def _remove_review_checkouts(
-    repository: Repository, data: Data, trees: tuple[Worktree, ...]
+    repository: Repository, data: TurnData, trees: tuple[Worktree, ...]
 ) -> None:
     """Remove checkouts of verifications that were lost before they could remove them."""
     prefix = ClaimNames(str(data["task"]), int(data["number"])).review_branch("")
@@ -153,9 +156,9 @@ def _remove_review_checkouts(
 
 
 def _delete_branches(
-    work: EffectWork,
+    work: EffectWork[TurnData],
     repository: Repository,
-    data: Data,
+    data: TurnData,
     own: Worktree | None,
     trees: tuple[Worktree, ...],
 ) -> None:
@@ -177,7 +180,7 @@ def _delete_branches(
                     delete_branch(repository, tree.branch, target=target, force=False)
 
 
-def _is_closed(work: EffectWork, task: str) -> bool:
+def _is_closed(work: EffectWork[TurnData], task: str) -> bool:
     with suppress(UnknownRecordError):
         return work.records.views.record(task).state == "closed"
     return False

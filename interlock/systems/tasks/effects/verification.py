@@ -14,9 +14,11 @@ from interlock.git.merge import MergeConflict
 from interlock.git.replay import WorkReplayed, base_of_work, replay
 from interlock.git.repository import COMMITTER, Repository
 from interlock.system.errors import UnknownRecordError
-from interlock.system.tables import TransitionReason
+from interlock.system.tables import Record, TransitionReason
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
+from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.trust import Trust, too_many_files
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.evidence import changes_text, parts_text
@@ -37,7 +39,7 @@ AGENT_POLL_S = 0.1  # between two looks whether the agent has ended
 AGENT_POLLS_MAX = 900
 
 
-async def verification(work: EffectWork) -> Outcome:
+async def verification(work: EffectWork[TaskData]) -> Outcome:
     """Verify the branch of a claim in a review checkout, or what the subtasks of a task merged.
 
     Work whose worktree or branch is gone is rejected. The work of a task without a repository is
@@ -57,19 +59,19 @@ class AgentAtWorkError(RuntimeError):
     """The agent still runs in the worktree that is to be verified. Try again later."""
 
 
-async def _wait_for_agent(work: EffectWork) -> None:
+async def _wait_for_agent(work: EffectWork[TaskData]) -> None:
     """Wait until the agent that reported the task done has ended. Raises AgentAtWorkError."""
-    agent = (work.record.data.get("claim") or {}).get("agent")
+    agent = work.record.data.get("claim", {}).get("agent")
     for _ in range(AGENT_POLLS_MAX):
-        if not (agent and await asyncio.to_thread(_is_at_work, work, str(agent))):
+        if not agent or not await asyncio.to_thread(_is_at_work, work, agent):
             return
         await asyncio.sleep(AGENT_POLL_S)
     raise AgentAtWorkError(f"{agent} is still at work on it")
 
 
-def _is_at_work(work: EffectWork, agent: str) -> bool:
+def _is_at_work(work: EffectWork[TaskData], agent: str) -> bool:
     try:
-        found = work.records.views.record(agent)
+        found: Record[AgentData] = work.records.views.record(agent)
     except UnknownRecordError:
         return False
     on_this_task = found.data["task"] == work.record.id
@@ -130,7 +132,7 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     return replace(outcome, payload={**outcome.payload, **merged})
 
 
-def _replay(work: EffectWork, repository: Repository) -> WorkReplayed | Outcome | None:
+def _replay(work: EffectWork[TaskData], repository: Repository) -> WorkReplayed | Outcome | None:
     """Put the work on top of its target, if that was reset or rebased since the work began.
 
     Return an outcome if that is not possible. Where the target is gone, the merge says so.
@@ -151,7 +153,7 @@ def _replay(work: EffectWork, repository: Repository) -> WorkReplayed | Outcome 
     return done
 
 
-def _why_asked(work: EffectWork, files: int) -> str:
+def _why_asked(work: EffectWork[TaskData], files: int) -> str:
     """Say why a person must agree to work on so many files, by the trust in its agent, or ''."""
     identity = work.record.data["claim"]["identity"]
     limits = work.records.settings.of(TaskSettings).files_by_trust

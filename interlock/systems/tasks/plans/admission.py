@@ -11,6 +11,7 @@ from interlock.system.files import Problems
 from interlock.system.tables import Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited, initial_data
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.payloads import NewTask
 from interlock.systems.tasks.plans.file import PlanFile, PlannedTask
@@ -45,7 +46,7 @@ class Admission:
         self._problems.raise_if_any()
         return payloads
 
-    def _is_same(self, task: PlannedTask, record: Record) -> bool:
+    def _is_same(self, task: PlannedTask, record: Record[TaskData]) -> bool:
         """Return whether a record is this task; refuse the name if it is another one."""
         if record.machine != "task":
             problem = f"{record.id!r} is a record of the machine {record.machine}"
@@ -110,7 +111,7 @@ class Admission:
             targets.setdefault(payload["repo"], payload["target"])
         return payload
 
-    def _find(self, name: str) -> Record | None:
+    def _find(self, name: str) -> Record[TaskData] | None:
         try:
             return self._tasks.client.show(f"{self._plan.backlog}/{name}")
         except UnknownRecordError:
@@ -122,7 +123,7 @@ def _names_no_target(task: PlannedTask) -> bool:
     return "repo" in task.payload and "target" not in task.payload
 
 
-def _differences(task: PlannedTask, record: Record) -> list[str]:
+def _differences(task: PlannedTask, record: Record[TaskData]) -> list[str]:
     """Return the fields in which an existing task differs from that of the plan."""
     chosen = {"target": record.data["target"]} if _names_no_target(task) else {}
     wanted = initial_data({**chosen, **task.payload})

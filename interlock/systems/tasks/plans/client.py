@@ -20,6 +20,7 @@ from interlock.system.files import Problems, in_order, starved_by
 from interlock.system.tables import Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.plans.admission import Admission
 from interlock.systems.tasks.plans.file import PlanFile
@@ -261,13 +262,13 @@ class Plans:
             return TaskDecision(task_id, "refused", record.state, str(refusal))
         return TaskDecision(task_id, choice[1], record.state)
 
-    def _backlog(self, backlog: str) -> dict[str, Record]:
+    def _backlog(self, backlog: str) -> dict[str, Record[TaskData]]:
         """Return every task of a backlog by name, subtasks included."""
         records = sorted(self.tasks.each(backlog), key=lambda record: record.id)
         return {record.id.partition("/")[2]: record for record in records}
 
 
-def _row(name: str, record: Record, waits: Waits) -> PlanTask:
+def _row(name: str, record: Record[TaskData], waits: Waits) -> PlanTask:
     return PlanTask(
         id=record.id,
         name=name,
@@ -280,9 +281,9 @@ def _row(name: str, record: Record, waits: Waits) -> PlanTask:
     )
 
 
-def _tasks_of(records: Mapping[str, Record], plan: str) -> dict[str, Record]:
+def _tasks_of(records: Mapping[str, Record[TaskData]], plan: str) -> dict[str, Record[TaskData]]:
     return {name: record for name, record in records.items() if record.data.get("plan") == plan}
 
 
-def _plans(records: Mapping[str, Record]) -> set[str]:
+def _plans(records: Mapping[str, Record[TaskData]]) -> set[str]:
     return {str(record.data["plan"]) for record in records.values() if record.data.get("plan")}

@@ -35,7 +35,6 @@ from interlock.system.files import (
     refuse_cycles,
 )
 from interlock.system.tables import PRIORITY_DEFAULT, Word
-from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.limits import SIGNALS_MAX
 from interlock.systems.tasks.machines.task.payloads import NewTask
 from interlock.systems.tasks.verification.signals import (
@@ -113,7 +112,7 @@ class PlannedTask:
     @property
     def after(self) -> tuple[str, ...]:
         """Return the names of the tasks that it waits for."""
-        return tuple(awaited(self.payload))
+        return tuple(name for field in AFTER.values() for name in self.payload.get(field, ()))
 
     def dependencies(self) -> dict[str, tuple[Node, tuple[str | int, ...]]]:
         """Return the names of the tasks that it waits for, each with its entry and its path."""

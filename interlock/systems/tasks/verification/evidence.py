@@ -10,13 +10,14 @@ from interlock.git.repository import Repository
 from interlock.system.records import Views
 from interlock.system.tables import Record
 from interlock.system.text import sentence
+from interlock.systems.tasks.machines.task.data import TaskData
 
 DIFF_BYTES_MAX = 200_000
 PATH_LENGTH_MAX = 200
 PARTS_MAX = 100
 
 
-def task_text(record: Record) -> str:
+def task_text(record: Record[TaskData]) -> str:
     """Return the title and the text of a task."""
     return f"{record.data['title']}\n\n{record.data['text']}".strip()
 
@@ -26,13 +27,13 @@ def changes_text(repository: Repository, *, base: str, commit: str) -> str:
     return _diff_text(diff(repository, base=base, commit=commit, bytes_max=DIFF_BYTES_MAX))
 
 
-def parts_text(repository: Repository, record: Record, views: Views) -> str:
+def parts_text(repository: Repository, record: Record[TaskData], views: Views) -> str:
     """Return what the subtasks of a task merged, one after the other. Raises GitError."""
     bytes_left, texts, target = DIFF_BYTES_MAX, [], str(record.data["target"])
     parts = _merged_subtasks(record, views)
     for part in islice(parts, PARTS_MAX):
         title = f"### Part: {sentence(part.data['title'])}\n"
-        merge = merge_of(repository, part.data["commit"], target=target)
+        merge = merge_of(repository, str(part.data["commit"]), target=target)
         text = "It merged nothing.\n"
         if merge is not None:
             before, after = merge
@@ -45,10 +46,10 @@ def parts_text(repository: Repository, record: Record, views: Views) -> str:
     return "\n".join(texts) or "No part of it changed anything."
 
 
-def _merged_subtasks(record: Record, views: Views) -> Iterator[Record]:
+def _merged_subtasks(record: Record[TaskData], views: Views) -> Iterator[Record[TaskData]]:
     """Yield the subtasks of a task whose work was merged, and those of its subtasks."""
     for child_id in views.children(record.id):
-        child = views.record(child_id)
+        child: Record[TaskData] = views.record(child_id)
         if child.machine != record.machine:
             continue
         if "claim" in child.data and child.data.get("commit"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlock import EffectWork, OverBudgetError
 from interlock.system.models import Unanswered, UnknownPriceError
 from interlock.system.tables import dollars
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.judge_model import (
     Inquiry,
@@ -28,7 +29,7 @@ class ModelInquiries:
     The cost of each is reserved before it, and counted after it however it ends.
     """
 
-    def __init__(self, work: EffectWork) -> None:
+    def __init__(self, work: EffectWork[TaskData]) -> None:
         self.work = work
         self._model = work.resources.get(open_judge)
 

@@ -21,6 +21,7 @@ from interlock.system.agents import (
 from interlock.system.tables import Record
 from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import claim_names
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.check import check
 from interlock.systems.tasks.verification.evidence import task_text
@@ -36,13 +37,13 @@ from interlock.systems.tasks.verification.signals import (
 RESULTS_MAX = 100
 
 
-def repository_of(record: Record, settings: Settings) -> Repository:
+def repository_of(record: Record[TaskData], settings: Settings) -> Repository:
     """Open a task's repository. Raises GitError."""
     return open_repository(settings, Path(str(record.data["repo"])))
 
 
 def worktree_and_commit(
-    repository: Repository, record: Record
+    repository: Repository, record: Record[TaskData]
 ) -> tuple[Worktree | None, str | None]:
     """Return the worktree of a task's current claim and its commit; None for one that is gone.
 
@@ -51,12 +52,12 @@ def worktree_and_commit(
     return worktree_and_tip(repository, claim_names(record).branch)
 
 
-def signals_of(record: Record) -> list[ParsedSignal]:
+def signals_of(record: Record[TaskData]) -> list[ParsedSignal]:
     """Return the completion signals of a task."""
     return [ParsedSignal(signal["type"], signal["value"]) for signal in record.data["signals"]]
 
 
-def signals_without_models(record: Record) -> list[ParsedSignal]:
+def signals_without_models(record: Record[TaskData]) -> list[ParsedSignal]:
     """Return the completion signals of a task but those for a model."""
     return [signal for signal in signals_of(record) if signal.type not in MODEL_SIGNALS]
 
@@ -78,7 +79,7 @@ async def check_task(
 
 
 async def check_task_without_models(
-    record: Record, folder: Path, settings: Settings
+    record: Record[TaskData], folder: Path, settings: Settings
 ) -> CompletionVerdict:
     """Check a folder against the completion signals of a task but those for a model."""
     signals = signals_without_models(record)
@@ -101,7 +102,7 @@ def results_of(verdict: CompletionVerdict) -> list[dict[str, Any]]:
 
 
 async def _check_signals(
-    record: Record,
+    record: Record[TaskData],
     signals: Sequence[ParsedSignal],
     folder: Path,
     settings: Settings,

@@ -49,7 +49,7 @@ class PureTask:
     def __init__(self, **given: Any) -> None:
         data = TASK.initial_data({"title": "mend it", **given})
         stage = TASK.initial_stage(data)
-        self.record = Record(RecordId("b/t"), "task", str(stage.state), Version(1), data)
+        self.record: Record = Record(RecordId("b/t"), "task", str(stage.state), Version(1), data)
         self._last: Decision | None = None
 
     def fire(
@@ -171,11 +171,12 @@ def test_only_a_person_moves_work_on_that_waits_for_approval() -> None:
 def test_the_command_that_shows_a_merge_is_quoted_for_a_shell() -> None:
     counts = {"files": 1, "added": 0, "removed": 3, "binary": 1}
     found = {"branch": "interlock/b/one@1", "changes": counts}
-    data = {"target": "it's", "repo": "/a b", **found}
+    data: Any = {"target": "it's", "repo": "/a b", **found}
+    unchanged: Any = {"target": "main"}
 
     assert diff_command(data) == """git -C '/a b' diff 'it'"'"'s...interlock/b/one@1'"""
     assert "(1 file, 1 of them binary, +0 -3, on" in approve_merge(data)
-    assert diff_command({"target": "main"}) == ""
+    assert diff_command(unchanged) == ""
 
 
 @pytest.mark.parametrize(
@@ -184,8 +185,8 @@ def test_the_command_that_shows_a_merge_is_quoted_for_a_shell() -> None:
 def test_the_card_says_that_it_does_not_hold_against_an_agent_without_a_sandbox(
     level: str | None, *, is_said: bool
 ) -> None:
-    claim = {"claim": {"sandbox": level} if level else {}}
-    assert ("could have answered this itself" in approve_merge({"target": "m", **claim})) is is_said
+    data: Any = {"target": "m", "claim": {"sandbox": level} if level else {}}
+    assert ("could have answered this itself" in approve_merge(data)) is is_said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -67,3 +67,37 @@ class AgentEnd(Shape):
     code: Annotated[str, Field(max_length=limits.CODE_LENGTH_MAX)] = ""
     detail: Annotated[str, Field(max_length=limits.DETAIL_LENGTH_MAX)] = ""
     left_behind: Annotated[int, Field(ge=0)] = 0
+
+
+class AgentEndData(TypedDict, total=False):
+    """How an agent ended: what `AgentEnd` has, without what is empty."""
+
+    exit_code: int
+    why: str
+    abort: str
+    reason: str
+    code: str
+    detail: str
+    left_behind: int
+
+
+class AgentData(TypedDict):
+    """The data of an agent: the fields of `NewAgent`, then where it runs, and how it ended."""
+
+    name: str
+    role: str
+    command: str
+    task: str
+    identity: str
+    parent: NotRequired[str]
+    tool_to_sibling: bool
+    sibling_to_session: bool
+    session: bool
+    spawn_limit_s: int
+    progress_limit_s: int
+    idle_limit_s: int
+
+    pid: NotRequired[int]
+    containment: NotRequired[str]
+    host: NotRequired[str]
+    end: NotRequired[AgentEndData]

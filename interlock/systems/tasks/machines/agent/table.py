@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum, auto
+from typing import Literal
 
 from interlock import (
     ORPHANS,
@@ -32,6 +33,8 @@ from interlock.system.tables import (
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.agent import payloads
 from interlock.systems.tasks.machines.effects import ABORT, ASSIGNMENT, SUPERVISION
+
+Limit = Literal["spawn_limit_s", "progress_limit_s", "idle_limit_s"]
 
 
 class State(StrEnum):
@@ -69,24 +72,24 @@ def initial_data(payload: Data) -> Data:
     return validated(payloads.NewAgent, "the agent", payload)
 
 
-def confirmed_alive(ask: Ask) -> Data:
+def confirmed_alive(ask: Ask[payloads.AgentData]) -> Data:
     """Keep where the agent runs. Its pid is for people: another process may have it by now."""
     return {**ask.data, **ask.payload}
 
 
-def ended(ask: Ask) -> Data:
+def ended(ask: Ask[payloads.AgentData]) -> Data:
     """Keep how the agent ended."""
     return {**ask.data, "end": {name: value for name, value in ask.payload.items() if value}}
 
 
-def task_assigned(ask: Ask) -> Data:
+def task_assigned(ask: Ask[payloads.AgentData]) -> Data:
     """Keep the task that the agent works on now."""
     return {**ask.data, "task": ask.payload["task"]}
 
 
-def limit(name: str) -> Callable[[Data], int | None]:
+def limit(name: Limit) -> Callable[[payloads.AgentData], int]:
     """Return the delay, in ms, of a limit that the agent's data has under this name, in s."""
-    return lambda data: int(data[name]) * 1_000
+    return lambda data: data[name] * 1_000
 
 
 TIMEOUT = {"abort": AbortReason.TIMEOUT.value, "why": TransitionReason.TIMED_OUT.value}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum, auto
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from pydantic import Field
 
@@ -57,6 +57,17 @@ class NewIdentity(Shape):
     command: Annotated[str, Field(max_length=limits.LINE_LENGTH_MAX)] = ""
 
 
+class IdentityData(TypedDict):
+    """The data of an identity: who it is, and the counts of its track record."""
+
+    name: str
+    role: str
+    command: str
+    successes: int
+    failures: int
+    violations: int
+
+
 class IdentityOutcome(Shape):
     """The task that succeeded, failed or was violated, for people."""
 
@@ -87,12 +98,12 @@ def initial_data(payload: Data) -> Data:
     return {**data, "successes": 0, "failures": 0, "violations": 0}
 
 
-def earns(level: Trust) -> Callable[[Ask], bool]:
+def earns(level: Trust) -> Callable[[Ask[IdentityData]], bool]:
     """Return the guard that asks whether one more success lifts an identity out of this level."""
     return lambda ask: earned(level, ask.data["successes"] + 1)
 
 
-def succeeded(ask: Ask) -> Data:
+def succeeded(ask: Ask[IdentityData]) -> Data:
     """Count a success. `successes` counts those since the last violation.
 
     If older ones counted, the next success would undo a demotion. If none ever counted again after
@@ -101,17 +112,17 @@ def succeeded(ask: Ask) -> Data:
     return {**ask.data, "successes": ask.data["successes"] + 1}
 
 
-def failed(ask: Ask) -> Data:
+def failed(ask: Ask[IdentityData]) -> Data:
     """Count a failure; it costs no trust."""
     return {**ask.data, "failures": ask.data["failures"] + 1}
 
 
-def violated(ask: Ask) -> Data:
+def violated(ask: Ask[IdentityData]) -> Data:
     """Count a violation, and count successes anew."""
     return {**ask.data, "successes": 0, "violations": ask.data["violations"] + 1}
 
 
-def lapsed(ask: Ask) -> Data:
+def lapsed(ask: Ask[IdentityData]) -> Data:
     """Count successes anew: trust that was not used must be earned again."""
     return {**ask.data, "successes": 0}
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from interlock import Ask
 from interlock.system.tables import RecordData as Data
+from interlock.systems.tasks.machines.task.data import ClaimantData, ClaimData, TaskData
 
 # The fields of a task that keep the choice: the owner who alone may claim it; the last claim, whose
 # agent does not get it again. Both stay until the next requeue.
 FIELDS = ("kept_for", "kept_from")
 # The fields of a claim by which its agent is recognised. Each process of a command is an agent of
 # its own; agents that claim by a name have no process here.
-KNOWN_BY = ("owner", "identity", "agent")
+KNOWN_BY: tuple[Literal["owner", "identity", "agent"], ...] = ("owner", "identity", "agent")
 
 
-def known_by(claim: Data) -> Data:
+def known_by(claim: ClaimData) -> Data:
     """Return the fields of a claim by which its agent is recognised."""
     return {name: claim[name] for name in KNOWN_BY if claim.get(name)}
 
 
-def refused(data: Data, claim: Data) -> str:
+def refused(data: TaskData, claim: Data) -> str:
     """Return why the choice refuses a claim, or an empty text."""
     last = data.get("kept_from")
     same = last and all(claim.get(name) == last.get(name) for name in KNOWN_BY)
@@ -26,7 +29,7 @@ def refused(data: Data, claim: Data) -> str:
     return in_words(data) if same or other else ""
 
 
-def in_words(data: Data) -> str:
+def in_words(data: TaskData) -> str:
     """Return whom the choice lets claim the task; where any agent may, an empty text."""
     if data.get("kept_for"):
         return f"it is kept for the agent {data['kept_for']}"
@@ -34,22 +37,24 @@ def in_words(data: Data) -> str:
     return f"it is kept for another agent than {last.get('agent') or last['owner']}" if last else ""
 
 
-def chosen(data: Data, requeue: Data) -> Data:
-    """Return the fields of a task that a requeue sets; `data` is without the claim."""
-    fields = {name: requeue[name] for name in ("agent", "agent_name") if requeue.get(name)}
+def chosen(had_by: ClaimantData | None, requeue: Data) -> Data:
+    """Return the fields of a task that a requeue sets. Its last claim was that of `had_by`."""
+    fields: dict[str, Any] = {
+        name: requeue[name] for name in ("agent", "agent_name") if requeue.get(name)
+    }
     if requeue.get("to"):
         fields["kept_for"] = requeue["to"]
     if requeue.get("not_same"):
-        fields["kept_from"] = data["had_by"]
+        fields["kept_from"] = had_by
     return fields
 
 
-def is_possible(ask: Ask) -> bool:
+def is_possible(ask: Ask[TaskData]) -> bool:
     """Whether the task can go to the agent that a requeue chooses."""
     return not why_not(ask)
 
 
-def why_not(ask: Ask) -> str:
+def why_not(ask: Ask[TaskData]) -> str:
     """Return why the task cannot go to the agent that a requeue chooses, or an empty text."""
     data, requeue = ask.data, ask.payload
     if requeue.get("to") and data.get("agent"):

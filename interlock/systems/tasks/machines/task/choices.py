@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.system.tables import ChoiceWords, Words, fixed
-from interlock.system.tables import RecordData as Data
+from interlock.systems.tasks.machines.task.data import TaskData
 
 ENDS = "The task is cancelled for good, and what depends on it never starts."
 OF_PLAN = fixed(
@@ -26,7 +26,7 @@ OF_BLOCK = fixed(
 )
 
 
-def of_merge(data: Data) -> Words:
+def of_merge(data: TaskData) -> Words:
     """Return the words of the choices where verified work waits for its merge."""
     target, push = data["target"], data.get("push")
     final = f"It is pushed to {push}, where others may take it at once." if push else ""

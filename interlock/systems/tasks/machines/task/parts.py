@@ -12,6 +12,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task import limits
 from interlock.systems.tasks.machines.task.changes import unclaimed
+from interlock.systems.tasks.machines.task.data import TaskData
 
 # The fields of a task that its subtasks have as well.
 INHERITED = (
@@ -35,9 +36,9 @@ INHERITED = (
 )
 
 
-def split(ask: Ask) -> Data:
+def split(ask: Ask[TaskData]) -> Data:
     """List the subtasks. Raises InvalidPayloadError for a part with files that the whole lacks."""
-    agent = (ask.data.get("claim") or {}).get("agent")
+    agent = ask.data.get("claim", {}).get("agent")
     parts = ask.payload["subtasks"]
     after = {**unclaimed(ask), "children": parts, "split_by": agent}
     for number, part in enumerate(parts, start=1):
@@ -51,7 +52,7 @@ def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str
         raise InvalidPayloadError("split", [problem])
 
 
-def child_cancelled(ask: Ask) -> Data:
+def child_cancelled(ask: Ask[TaskData]) -> Data:
     """List a subtask that the owner gives up; an effect ends it. The newest are kept."""
     listed = dict.fromkeys([*ask.data.get("cancel_children", []), ask.payload["child"]])
     return {**ask.data, "cancel_children": [*listed][-limits.SUBTASKS_MAX :]}

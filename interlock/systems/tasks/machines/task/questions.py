@@ -7,6 +7,7 @@ import shlex
 from interlock.system.tables import RecordData as Data
 from interlock.system.tables import as_sentence, failure_reason
 from interlock.systems.tasks.machines.task.changes import awaited, backoff_ms, is_verified
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
 
 # The other answer to whether a failed task shall be tried again.
@@ -25,14 +26,14 @@ NEVER_GOES_ON = (
 )
 
 
-def approve_plan(data: Data) -> str:
+def approve_plan(data: TaskData) -> str:
     """Ask whether a planned task shall be worked on."""
     names = awaited(data)
     before = f", after {', '.join(names)}" if names else ""
     return f"It is planned in {data['plan']}{before}. Shall it be worked on?"
 
 
-def approve_merge(data: Data) -> str:
+def approve_merge(data: TaskData) -> str:
     """Ask whether verified work shall be merged."""
     changes = data.get("changes")
     found = f" ({counts_text(changes)}, on the branch {data['branch']})" if changes else ""
@@ -44,9 +45,9 @@ def approve_merge(data: Data) -> str:
     return f"Its work {was}{found}{why}.{warning} Shall it be merged into {data['target']}?"
 
 
-def is_unconfined(data: Data) -> bool:
+def is_unconfined(data: TaskData) -> bool:
     """Whether the agent that does a task, or has done it, runs in no sandbox."""
-    return bool((data.get("claim") or {}).get("sandbox") == "none")
+    return data.get("claim", {}).get("sandbox") == "none"
 
 
 def counts_text(changes: Data) -> str:
@@ -56,7 +57,7 @@ def counts_text(changes: Data) -> str:
     return f"{files}{binary}, +{changes['added']} -{changes['removed']}"
 
 
-def diff_command(data: Data) -> str:
+def diff_command(data: TaskData) -> str:
     """Return the command that shows what would be merged; where there is no branch, nothing."""
     if not data.get("changes"):
         return ""
@@ -64,7 +65,7 @@ def diff_command(data: Data) -> str:
     return shlex.join(("git", "-C", data["repo"], "diff", between))
 
 
-def next_step(data: Data) -> str:
+def next_step(data: TaskData) -> str:
     """Say what follows when an agent has delivered its work: verification, merge, then a push."""
     if not is_verified(data):
         return "Its work is verified next."
@@ -75,7 +76,7 @@ def next_step(data: Data) -> str:
     return f"Its work is {how}{into}."
 
 
-def next_try(data: Data) -> str:
+def next_try(data: TaskData) -> str:
     """Say when a failed task is tried again by itself; where it is not, nothing."""
     wait_ms = backoff_ms(data)
     if wait_ms is None:
@@ -85,14 +86,14 @@ def next_try(data: Data) -> str:
     return f"It is tried again {wait_ms // 1_000} s after it failed; {tries}. Cancel it to end it."
 
 
-def try_again(data: Data) -> str:
+def try_again(data: TaskData) -> str:
     """Ask whether a failed task shall be tried again."""
     left = data["retries"] < data["max_retries"]
     how = "is not tried again by itself" if left else "has no retries left"
     return f"It failed and {how}: {failure_reason(data)} Try it again? {ELSE}"
 
 
-def is_still_blocked(data: Data) -> str:
+def is_still_blocked(data: TaskData) -> str:
     """Ask whether a blocked task has to wait any longer."""
     if waits_for_subtasks(data):
         blocked_on = data["blocked_on"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from interlock import CASCADE, RESOLUTION, Active, Terminal, Timer, Waiting
 from interlock.system.tables import Meaning, TransitionReason
-from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.deadline import subtasks_limit_s
 from interlock.systems.tasks.machines.effects import (
     AGENT,
@@ -17,6 +16,7 @@ from interlock.systems.tasks.machines.effects import (
     VERIFICATION,
 )
 from interlock.systems.tasks.machines.task import changes, choices, limits, questions
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.machines.task.payloads import TaskAnswer
 
@@ -31,28 +31,28 @@ BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
 GIVEN_UP = (("retry", "retried"), ("cancel", "cancelled"))
 
 
-def after(ms: int) -> Callable[[Data], int | None]:
+def after(ms: int) -> Callable[[TaskData], int | None]:
     """Return a delay that is the same for every task."""
     return lambda _: ms
 
 
-def reminder(data: Data) -> int | None:
+def reminder(data: TaskData) -> int | None:
     """Return when a person is reminded first."""
     return int(data["remind_s"]) * 1_000
 
 
-def deadline(data: Data) -> int | None:
+def deadline(data: TaskData) -> int | None:
     """Return how long the work may take: set by the task, by its claim, or the default."""
-    claim = data.get("claim") or {}
-    return int(data.get("deadline_s") or claim.get("deadline_s") or limits.DEADLINE_S) * 1_000
+    of_claim = data.get("claim", {}).get("deadline_s")
+    return (data.get("deadline_s") or of_claim or limits.DEADLINE_S) * 1_000
 
 
-def subtasks_limit(data: Data) -> int | None:
+def subtasks_limit(data: TaskData) -> int | None:
     """Return how long the subtasks may take: set by the task, or by their size."""
     return int(data.get("subtasks_s") or subtasks_limit_s(data.get("children", ()))) * 1_000
 
 
-def done_limit(data: Data) -> int:
+def done_limit(data: TaskData) -> int:
     """Return how long the verification may take, in ms, or, once the work is verified, the merge.
 
     A merge may wait for a user, who has changes in the checkout of the target.
@@ -60,17 +60,17 @@ def done_limit(data: Data) -> int:
     return limits.MERGE_MS if changes.is_verified(data) else limits.VERIFICATION_MS
 
 
-def queue(data: Data) -> str:
+def queue(data: TaskData) -> str:
     """Return the queue in which an open task waits to be claimed."""
     return str(data["role"])
 
 
-def owned(data: Data) -> tuple[str, ...]:
+def owned(data: TaskData) -> tuple[str, ...]:
     """Return the files that no other task of the backlog may work on meanwhile."""
     return tuple(data["owned_files"])
 
 
-def reminder_while(asked: Callable[[Data], bool]) -> Timer:
+def reminder_while(asked: Callable[[TaskData], bool]) -> Timer:
     """Return the timer that reminds a person as long as one is asked."""
     return Timer(
         "reminder", lambda data: reminder(data) if asked(data) else None, effect=RESOLUTION

@@ -4,41 +4,42 @@ from __future__ import annotations
 
 from interlock import Ask
 from interlock.system.tables import RecordData as Data
+from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 
 
-def waits_for_subtasks(data: Data) -> bool:
+def waits_for_subtasks(data: TaskData) -> bool:
     """Whether the task is blocked because its subtasks have not all ended well."""
     return bool(data.get("blocked_on", {}).get("kind") == "subtasks")
 
 
-def all_succeeded(ask: Ask) -> bool:
+def all_succeeded(ask: Ask[TaskData]) -> bool:
     """Whether every subtask ended well."""
     return all(state == State.CLOSED for state, number in ask.payload["tally"].items() if number)
 
 
-def succeeded_late(ask: Ask) -> bool:
+def succeeded_late(ask: Ask[TaskData]) -> bool:
     """Whether every subtask has ended well by now, after the task was blocked on them."""
     return waits_for_subtasks(ask.data) and all_succeeded(ask)
 
 
-def done(ask: Ask) -> Data:
+def done(ask: Ask[TaskData]) -> Data:
     """Keep how the subtasks ended; the whole is verified next, with their work merged."""
     data = {name: value for name, value in ask.data.items() if name != "blocked_on"}
     return {**data, "tally": ask.payload["tally"], "summary": "all subtasks came to their end"}
 
 
-def blocked(ask: Ask) -> Data:
+def blocked(ask: Ask[TaskData]) -> Data:
     """Ask a person about subtasks that were late or did not end well; `listed` names them."""
     return {**ask.data, "blocked_on": {"kind": "subtasks", "on": "its subtasks"}}
 
 
-def listed(ask: Ask) -> Data:
+def listed(ask: Ask[TaskData]) -> Data:
     """Name the subtasks that have not ended well."""
     return {**ask.data, "blocked_on": _blocked_on(ask.payload)}
 
 
-def has_news(ask: Ask) -> bool:
+def has_news(ask: Ask[TaskData]) -> bool:
     """Whether other subtasks than before have not ended well."""
     return waits_for_subtasks(ask.data) and ask.data["blocked_on"] != _blocked_on(ask.payload)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum, auto
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -87,6 +87,38 @@ class TurnAgentReaped(Shape):
     why: Annotated[str, Field(max_length=limits.LINE_LENGTH_MAX)] = ""
 
 
+class TurnFailureData(TypedDict, total=False):
+    """The failure of a turn: what `TurnTaskFailed` has, without what is empty."""
+
+    reason: str
+    code: str
+    why: str
+    abort: str
+
+
+class LeftData(TypedDict, total=False):
+    """Where work is left: what `TurnAgentReaped` has, without what is empty."""
+
+    ref: str
+    worktree: str
+    why: str
+
+
+class TurnData(TypedDict):
+    """The data of a turn: the fields of `NewTurn`, then how it failed and what it left."""
+
+    task: str
+    number: int
+    agent: NotRequired[str]
+    repo: NotRequired[str]
+    target: NotRequired[str]
+    worktree: NotRequired[str]
+    host: NotRequired[str]
+
+    failure: NotRequired[TurnFailureData]
+    left: NotRequired[LeftData]
+
+
 class TurnTool(Shape):
     """The tool that is called, and how its call ended."""
 
@@ -117,12 +149,17 @@ def initial_data(payload: Data) -> Data:
     return validated(NewTurn, "the turn", payload)
 
 
-def failed(ask: Ask) -> Data:
+def host(data: TurnData) -> str:
+    """Return the computer that the work of the turn is on, or ''."""
+    return data.get("host", "")
+
+
+def failed(ask: Ask[TurnData]) -> Data:
     """Keep why the turn failed."""
     return {**ask.data, "failure": {name: value for name, value in ask.payload.items() if value}}
 
 
-def reaped(ask: Ask) -> Data:
+def reaped(ask: Ask[TurnData]) -> Data:
     """Keep where work of the claim is left."""
     return {**ask.data, "left": {name: value for name, value in ask.payload.items() if value}}
 
@@ -219,5 +256,5 @@ TURN = Machine(
     says={CREATED: "claim {number} of the task {task} began", **Trigger.sentences()},
     initial_data=initial_data,
     payloads=Trigger.payloads(),
-    placement=Placement(id_prefix=("backlog",), host=lambda data: str(data.get("host") or "")),
+    placement=Placement(id_prefix=("backlog",), host=host),
 )
