@@ -17,6 +17,7 @@ from interlock.system.tables import Record
 from interlock.systems.runs.archive.findings import Validation
 from interlock.systems.runs.archive.validation import validate_runs
 from interlock.systems.runs.history import execution_from_stored
+from interlock.systems.runs.machines.workspace.table import WorkspaceData
 from interlock.systems.runs.plan.model import RunPlan
 from interlock.systems.runs.sequence import next_step
 
@@ -56,7 +57,7 @@ def refuse_invalid_runs(records: Records, workspace: str, run_ids: Iterable[str]
     raise InvalidStateError(workspace, found)
 
 
-def workspace_record(records: Records, workspace: str) -> Record:
+def workspace_record(records: Records, workspace: str) -> Record[WorkspaceData]:
     """Return the record of a workspace.
 
     Raises UnknownRecordError, and InvalidStateError where it cannot be read.

@@ -12,10 +12,11 @@ from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.checkpoint_list import list_checkpoints
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import SELF as RUN
 
 
-def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
+def checkpoint_diff(run: Record[RunData], between: str, limits: DiffLimits) -> Diff:
     """Return how two checkpoints of a run's folder differ, such as `<id>..<id>`.
 
     Both are whole ids. Raises NoDiffError.
@@ -25,7 +26,7 @@ def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
         raise NoDiffError("name two checkpoints by their whole ids: BEFORE..AFTER")
     bytes_max, within_s = limits.bytes_max, limits.within_s
     try:
-        store = CheckpointStore.open(Path(str(run.data["folder"])), command_s=within_s)
+        store = CheckpointStore.open(Path(run.data["folder"]), command_s=within_s)
         for sha in store.missing((before, after)):
             raise UnknownCheckpointError(sha)
         checkpoints = Repository(store.root, store.store, store.git)
@@ -34,12 +35,12 @@ def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
         raise NoDiffError(str(refusal)) from refusal
 
 
-def host_of_run(_: Records, run: Record) -> str:
+def host_of_run(_: Records, run: Record[RunData]) -> str:
     """Return the computer on which the folder of a run is."""
-    return str(run.data["host"])
+    return run.data["host"]
 
 
-def checkpoints_of_folder(records: Records, run: Record) -> list[dict[str, str]]:
+def checkpoints_of_folder(records: Records, run: Record[RunData]) -> list[dict[str, str]]:
     """Return the checkpoints of all runs of a run's folder, the oldest first."""
     return [one.fields for one in list_checkpoints(records, run.root)]
 

@@ -10,6 +10,8 @@ from interlock import CallError
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of, history, numbered_below, record_number
+from interlock.systems.runs.machines.codon.payloads import CodonData
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.values import CheckpointType
 from interlock.systems.runs.outcome import CodonEnd
 from interlock.systems.runs.sequence import Execution
@@ -74,26 +76,26 @@ def list_checkpoints(records: Records, workspace: str) -> list[RunCheckpoint]:
         if sha := run.data.get("rescued"):
             # The workspace was like this before the run restored an earlier checkpoint.
             of, done = (left.run, left.done) if left else (run.id, ())
-            found.append(RunCheckpoint(str(sha), RESCUED, of, "", done))
+            found.append(RunCheckpoint(sha, RESCUED, of, "", done))
         found += taken
         left = _last_resumable(taken) or left
     return found
 
 
-def _taken(run: Record, codons: Sequence[Record]) -> Iterator[RunCheckpoint]:
+def _taken(run: Record[RunData], codons: Sequence[Record[CodonData]]) -> Iterator[RunCheckpoint]:
     """Yield the checkpoints of one run in the order in which they were taken."""
     past, start_index = history(run, codons)
     done = tuple(filter(_counts, past[:start_index]))
     if sha := run.data.get("initial_checkpoint"):
-        yield RunCheckpoint(str(sha), INITIAL, run.id, "", done)
+        yield RunCheckpoint(sha, INITIAL, run.id, "", done)
     executions = {execution.record: execution for execution in past}
     for record in codons:
-        name, ended = str(record.data["codon_id"]), executions.get(record.id)
+        name, ended = record.data["codon_id"], executions.get(record.id)
         including = (*done, ended) if ended is not None and _counts(ended) else done
         for kind, field in FIELDS.items():
-            if sha := record.data.get(field):
+            if found := record.data.get(field):
                 counting = including if kind is not CheckpointType.RIG_SETUP else done
-                yield RunCheckpoint(str(sha), str(kind), run.id, name, counting, record.id)
+                yield RunCheckpoint(str(found), str(kind), run.id, name, counting, record.id)
         done = including
 
 
@@ -124,7 +126,7 @@ def find_checkpoint(records: Records, workspace: str, name: str) -> RunCheckpoin
     return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
 
 
-def resume_checkpoint(records: Records, run: Record) -> RunCheckpoint | None:
+def resume_checkpoint(records: Records, run: Record[RunData]) -> RunCheckpoint | None:
     """Return the checkpoint from which an ended run is resumed: the last at which a codon is done.
 
     None where the run ended before its first checkpoint.
@@ -132,7 +134,7 @@ def resume_checkpoint(records: Records, run: Record) -> RunCheckpoint | None:
     return _last_resumable(_taken(run, codons_of(records, run.id)))
 
 
-def checkpoint_before(records: Records, run: Record, codon: str) -> RunCheckpoint:
+def checkpoint_before(records: Records, run: Record[RunData], codon: str) -> RunCheckpoint:
     """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
 
     The codon before whose start the run ended is accepted too, although it was not executed.

@@ -21,6 +21,7 @@ from interlock.systems.runs import page
 from interlock.systems.runs.client import AppliedEvent, Runs
 from interlock.systems.runs.history import run_number
 from interlock.systems.runs.machines.published_names import to_published
+from interlock.systems.runs.machines.run.table import State as RunState
 from interlock.systems.runs.run_values import codon_value, run_value
 from interlock.systems.runs.state_file import published_costs, published_run
 
@@ -70,7 +71,7 @@ def wait_and_print(runs: Runs, run: Record, wait_s: float, *, as_json: bool) -> 
     """Print a run that started. With `wait_s` wait for its end; exit with 1 unless completed."""
     found = runs.wait_for_end(run.id, wait_s) if wait_s else run
     print_run(runs, found, as_json=as_json)
-    if wait_s and found.state != "completed":
+    if wait_s and found.state != RunState.COMPLETED:
         raise typer.Exit(1)
 
 

@@ -31,10 +31,15 @@ from interlock.systems.runs.checkpoint_list import (
 from interlock.systems.runs.history import codons_of, execution_from_stored
 from interlock.systems.runs.machines.codon.names import SELF as CODON
 from interlock.systems.runs.machines.codon.names import Trigger as OfCodon
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.events import RunEvent, published_form
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.machines.run.table import State as RunState
 from interlock.systems.runs.machines.run.table import Trigger as OfRun
 from interlock.systems.runs.machines.translation import published
+from interlock.systems.runs.machines.workspace.table import Trigger as OfWorkspace
+from interlock.systems.runs.machines.workspace.table import WorkspaceData
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.plan.file import read_plan
 from interlock.systems.runs.plan.model import RunPlan
@@ -87,7 +92,7 @@ class Runs:
     def __init__(self, client: Client) -> None:
         self.client, self.records = client, client.records
 
-    def start(self, plan: Path, workspace: Path) -> Record:
+    def start(self, plan: Path, workspace: Path) -> Record[RunData]:
         """Start a run of a plan, with the workspace as it is. Returns the run.
 
         Raises FileError, which lists every problem; RunRefusedError while another run runs.
@@ -99,14 +104,14 @@ class Runs:
         new = RunSetup(found.stored(), {"kind": "fresh"})
         return start_run(self.records, opened, new, f"run {plan.name}")
 
-    def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
+    def resume(self, workspace: Path, *, as_is: bool = False) -> Record[RunData]:
         """Resume the last run in a new one, from its last checkpoint that counts.
 
         The workspace is restored to that checkpoint, and its state before is kept on a recovery
         branch. With `as_is` it stays as it is, because a person has repaired it.
         """
         opened, run = self._ended(workspace)
-        if run.state == "completed":
+        if run.state == RunState.COMPLETED:
             raise RunRefusedError(
                 f"run {run.id} is completed, and nothing of its plan is left to do; `redo` or "
                 "`rollback` restore a checkpoint, `start` starts anew"
@@ -119,22 +124,22 @@ class Runs:
             return start_run(self.records, opened, new, "continue")
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
-    def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
+    def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record[RunData]:
         """Execute a codon again, and all that follow it: the one that failed, if none is named.
 
         The new run starts from the checkpoint before it, or from the workspace `as_is`.
         """
         opened, run = self._ended(workspace)
-        name = codon or str(run.data.get("ended", {}).get("codon", ""))
+        name = codon or run.data.get("ended", {}).get("codon", "")
         if not name:
             executed = codons_of(self.records, run.id)
             if not executed:
                 raise CheckpointError(f"run {run.id} has executed no codon yet")
-            name = str(executed[-1].data["codon_id"])
+            name = executed[-1].data["codon_id"]
         checkpoint = checkpoint_before(self.records, run, name)
         return self._continue_from(opened, checkpoint, "retry", as_is=as_is)
 
-    def rollback(self, workspace: Path, to: str) -> Record:
+    def rollback(self, workspace: Path, to: str) -> Record[RunData]:
         """Restore the workspace to a checkpoint, and go on from there in a new run.
 
         The workspace's state before is kept on a recovery branch. Raises CheckpointError.
@@ -143,7 +148,7 @@ class Runs:
         checkpoint = find_checkpoint(self.records, opened.id, to)
         return self._continue_from(opened, checkpoint, "rollback")
 
-    def skip(self, workspace: Path, *, reason: str = "") -> Record:
+    def skip(self, workspace: Path, *, reason: str = "") -> Record[CodonData]:
         """Skip the codon that is executed now; its changes stay in the workspace."""
         opened = self.workspace(workspace)
         codon = self.records.views.holds(opened.id).get(CODON)
@@ -153,7 +158,7 @@ class Runs:
 
     def stop(
         self, workspace: Path, *, reason: str = "", force: bool = False, wait_s: float = 0
-    ) -> Record:
+    ) -> Record[RunData]:
         """End the run: its codon fails, and the changes of all its codons stay.
 
         With `force` its record ends at once, without a checkpoint, even where no supervisor is
@@ -168,7 +173,7 @@ class Runs:
         self.client.fire(run_id, trigger, payload, reason=reason)
         return self.wait_for_end(run_id, wait_s)
 
-    def close(self, workspace: Path, *, reason: str = "") -> Record:
+    def close(self, workspace: Path, *, reason: str = "") -> Record[WorkspaceData]:
         """Close a folder: no run can start there again, and its records are deleted in time.
 
         The folder stays as it is, with its checkpoints.
@@ -176,11 +181,11 @@ class Runs:
         opened = self.workspace(workspace)
         if run_id := self.records.views.holds(opened.id).get(RUN):
             raise RunRefusedError(f"run {run_id} is running there; stop it first")
-        if self.records.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
+        if self.records.inboxes.after(opened.id, opened.data["acknowledged"], 1):
             raise RunRefusedError("an event that was delivered is not answered yet; try again")
-        return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
+        return self.client.fire(opened.id, OfWorkspace.CLOSE, {"reason": reason}, reason=reason)
 
-    def workspace(self, folder: Path) -> Record:
+    def workspace(self, folder: Path) -> Record[WorkspaceData]:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
         name = workspace_id(folder, self.records.settings.host)
         try:
@@ -188,23 +193,23 @@ class Runs:
         except UnknownRecordError:
             raise UnknownWorkspaceError(folder) from None
 
-    def last(self, workspace: Record) -> Record:
+    def last(self, workspace: Record[WorkspaceData]) -> Record[RunData]:
         """Return the newest run of a workspace. Raises UnknownWorkspaceError."""
         number = newest_run_number(self.records, workspace.id)
         if not number:
-            raise UnknownWorkspaceError(Path(str(workspace.data["folder"])))
+            raise UnknownWorkspaceError(Path(workspace.data["folder"]))
         return self._run(workspace, number)
 
-    def run(self, folder: Path, number: int | None) -> Record:
+    def run(self, folder: Path, number: int | None) -> Record[RunData]:
         """Return a run of a folder by its number; the newest one where it is None."""
         opened = self.workspace(folder)
         return self.last(opened) if number is None else self._run(opened, number)
 
-    def codons(self, run_id: str) -> list[Record]:
+    def codons(self, run_id: str) -> list[Record[CodonData]]:
         """Return the executions of a run, the oldest first."""
         return codons_of(self.records, run_id)
 
-    def plan(self, run: Record) -> RunPlan:
+    def plan(self, run: Record[RunData]) -> RunPlan:
         """Return the plan of a run."""
         return RunPlan.of(run.data["plan"])
 
@@ -235,7 +240,9 @@ class Runs:
             found["since_spent"] = total["spent"] - first.data["before"]["spent"]
         return found
 
-    def events_after(self, workspace: Record, position: str = FROM_THE_START) -> list[AppliedEvent]:
+    def events_after(
+        self, workspace: Record[WorkspaceData], position: str = FROM_THE_START
+    ) -> list[AppliedEvent]:
         """Return a page of the events that were applied after a position, in their order.
 
         A reader that stores the position of the last event that it has handled gets each event at
@@ -258,31 +265,28 @@ class Runs:
             applied.append(AppliedEvent(commit_position, record_id, event or {}))
         return applied
 
-    def follow(self, workspace: Record, after: str = FROM_THE_START) -> Iterator[AppliedEvent]:
+    def follow(
+        self, workspace: Record[WorkspaceData], after: str = FROM_THE_START
+    ) -> Iterator[AppliedEvent]:
         """Yield the events of a workspace in their order, then each new one, without end."""
         while True:
-            page = self._next_page(workspace, after)
+            for _ in polls(math.inf):
+                if page := self.events_after(workspace, after):
+                    break
             after = page[-1].position
             yield from (applied for applied in page if applied.event)
 
-    def _next_page(self, workspace: Record, after: str) -> list[AppliedEvent]:
-        page: list[AppliedEvent] = []
-        for _ in polls(math.inf):
-            if page := self.events_after(workspace, after):
-                break
-        return page
-
-    def wait_for_end(self, run_id: str, wait_s: float) -> Record:
+    def wait_for_end(self, run_id: str, wait_s: float) -> Record[RunData]:
         """Return a run once it and its effects have ended, or when the time is up."""
         for _ in polls(wait_s):
             record = self.client.show(run_id)
-            if record.state != "running" and not record.entries:
+            if record.state != RunState.RUNNING and not record.entries:
                 break
         return record
 
     def transition(
         self,
-        workspace: Record,
+        workspace: Record[WorkspaceData],
         event: RunEvent | Mapping[str, Any],
         *,
         sender: str = "",
@@ -345,21 +349,26 @@ class Runs:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
         return import_export(self.records, file, workspace)
 
-    def _ended(self, folder: Path) -> tuple[Record, Record]:
+    def _ended(self, folder: Path) -> tuple[Record[WorkspaceData], Record[RunData]]:
         opened = self.workspace(folder)
         newest = newest_run_number(self.records, opened.id)
         refuse_invalid_runs(self.records, opened.id, [str(newest or "")])
         run = self.last(opened)
-        if run.state == "running":
+        if run.state == RunState.RUNNING:
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
         self.records.admit((), unnamed=1)  # the run that goes on from it
         return opened, run
 
     def _continue_from(
-        self, opened: Record, checkpoint: RunCheckpoint, reason: Reason, *, as_is: bool = False
-    ) -> Record:
+        self,
+        opened: Record[WorkspaceData],
+        checkpoint: RunCheckpoint,
+        reason: Reason,
+        *,
+        as_is: bool = False,
+    ) -> Record[RunData]:
         # Each run has its own plan: the executions that count are those of the checkpoint's run.
-        run = self.records.views.record(checkpoint.run)
+        run: Record[RunData] = self.records.views.record(checkpoint.run)
         starting = {
             "kind": "continuation",
             "source": {
@@ -373,7 +382,7 @@ class Runs:
         new = RunSetup(run.data["plan"], starting, checkpoint.done)
         return start_run(self.records, opened, new, f"{reason} of {run.id}")
 
-    def _run(self, opened: Record, number: int) -> Record:
+    def _run(self, opened: Record[WorkspaceData], number: int) -> Record[RunData]:
         try:
             return self.records.views.record(f"{opened.id}/{number}")
         except UnknownRecordError:

@@ -9,6 +9,7 @@ from typing import Any
 
 from interlock.system.records import Records
 from interlock.system.tables import Record
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import (
     Codon,
     CompletedCodon,
@@ -16,6 +17,7 @@ from interlock.systems.runs.machines.codon_types import (
     SkippedCodon,
     codon_of,
 )
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.outcome import CodonEnd
 from interlock.systems.runs.sequence import Execution
 
@@ -33,7 +35,7 @@ def run_number(record_id: str) -> int:
     return int(record_id.split("/")[1])
 
 
-def codons_of(records: Records, run_id: str) -> list[Record]:
+def codons_of(records: Records, run_id: str) -> list[Record[CodonData]]:
     """Return the records of a run's codons, the oldest first."""
     return numbered_below(records, [run_id])[run_id]
 
@@ -62,7 +64,7 @@ def numbered_below(
     return found
 
 
-def execution_of(record: Record) -> Execution | None:
+def execution_of(record: Record[CodonData]) -> Execution | None:
     """Return the execution that a codon's record is about; None while it has not ended."""
     codon: Codon = codon_of(record)
     loop_context = codon.loop_context
@@ -100,7 +102,9 @@ def execution_of(record: Record) -> Execution | None:
             return None
 
 
-def history(run: Record, codons: Iterable[Record]) -> tuple[list[Execution], int]:
+def history(
+    run: Record[RunData], codons: Iterable[Record[CodonData]]
+) -> tuple[list[Execution], int]:
     """Return the executions that count for a run, the oldest first.
 
     The second value is the index at which the run's own executions start; those before it

@@ -11,6 +11,7 @@ from pydantic import Field
 from interlock import Client, Shape, Submitted, validated
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
 from interlock.system.tables import Record
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.values import Path as FolderPath
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.plan.file import read_plan_fields
@@ -72,7 +73,7 @@ def _check_local(folder: Path, host: str) -> None:
         raise RunRefusedError(problem) from refusal
 
 
-def _replayed(request: str, known: Record, new: RunSetup) -> Submitted:
+def _replayed(request: str, known: Record[RunData], new: RunSetup) -> Submitted:
     if known.data["plan"] != new.plan:
         raise IdTakenError(request)
     return Submitted(known.id, replayed=True)

@@ -39,6 +39,7 @@ from interlock.systems.runs.checkpoint_diff import SOURCE
 from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.history import numbered_below, run_number
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import SELF as RUN
 from interlock.systems.runs.run_values import (
     SHA_LENGTH_SHOWN,
@@ -90,14 +91,14 @@ def view(client: Client, query: Query) -> list[Section]:
     return [Section("Runs", (table, *more))]
 
 
-def panel(client: Client, record: Record) -> list[Section]:
+def panel(client: Client, record: Record[RunData]) -> list[Section]:
     """Return the codons of a run and its costs."""
     link = Sentence(ViewLink("Its checkpoints, to compare and to go back to", {"run": record.id}))
     value = run_value(record, Runs(client).codons(record.id), client.records.now_ms())
     return [Section("Run", (link, *_progress(value), *_costs(record)))]
 
 
-def run(value: Row, record: Record) -> list[Part]:
+def run(value: Row, record: Record[RunData]) -> list[Part]:
     """Return the progress of a run, its codons, and its costs."""
     return [*_progress(value), *_costs(record)]
 
@@ -192,19 +193,19 @@ def roll_back(client: Client, fields: Query) -> ViewLink:
     run = _run_of(client, fields.get("run", ""))
     if not _is_here(client, run):
         raise CallError(_elsewhere(run))
-    new = Runs(client).rollback(Path(str(run.data["folder"])), fields.get("to", ""))
+    new = Runs(client).rollback(Path(run.data["folder"]), fields.get("to", ""))
     return ViewLink("", {"run": new.id})
 
 
-def _run_of(client: Client, run: str) -> Record:
+def _run_of(client: Client, run: str) -> Record[RunData]:
     return of_machine(client.show(run), RUN)
 
 
-def _is_here(client: Client, run: Record) -> bool:
-    return bool(run.data["host"] == client.settings.host)
+def _is_here(client: Client, run: Record[RunData]) -> bool:
+    return run.data["host"] == client.settings.host
 
 
-def _elsewhere(run: Record) -> str:
+def _elsewhere(run: Record[RunData]) -> str:
     folder, host = run.data["folder"], run.data["host"]
     command = "interlock run rollback --to CHECKPOINT"
     return f"its folder {folder} is on {host}; to go back, run `{command}` in it there"
@@ -226,7 +227,7 @@ def _done(value: Row) -> str:
     return f"{value['done']} of {'?' if value['total'] is None else value['total']}"
 
 
-def _run(client: Client, run: Record) -> list[Section]:
+def _run(client: Client, run: Record[RunData]) -> list[Section]:
     value = run_value(run, Runs(client).codons(run.id), client.records.now_ms())
     total = total_costs(client.records, run.root)
     before = NamedCells(
@@ -270,7 +271,7 @@ def _step(codon: Row) -> StripStep:
     return StripStep(name, state, lines, codon["id"], TONES.get(codon["state"], ""))
 
 
-def _costs(run: Record) -> Iterator[Part]:
+def _costs(run: Record[RunData]) -> Iterator[Part]:
     """Yield what a run has cost: what counts for its codons, and what was paid beside that."""
     cost, spent, late = (run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent", "late"))
     beside = max(spent - cost, 0)
@@ -284,7 +285,7 @@ def _costs(run: Record) -> Iterator[Part]:
     )
 
 
-def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
+def _checkpoints(client: Client, run: Record[RunData]) -> Iterator[Part]:
     """Yield the checkpoints, the newest first, with what may be done with each here."""
     is_here = _is_here(client, run)
     if not is_here:
@@ -312,11 +313,11 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
     yield Table(columns, rows, "No checkpoint was taken yet.")
 
 
-def _compared(run: Record, before: str, after: str, text: str) -> ViewLink:
+def _compared(run: Record[RunData], before: str, after: str, text: str) -> ViewLink:
     return ViewLink(text, {"run": run.id, "differ": f"{before}..{after}"})
 
 
-def _restored(run: Record, one: RunCheckpoint) -> Button:
+def _restored(run: Record[RunData], one: RunCheckpoint) -> Button:
     return Button("rollback", "Go back to it", {"run": run.id, "to": one.sha})
 
 
@@ -330,7 +331,7 @@ def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
     return [Section(title, parts, is_live=False), others]
 
 
-def _others(client: Client, run: Record, before: str, after: str) -> Table:
+def _others(client: Client, run: Record[RunData], before: str, after: str) -> Table:
     """Return the checkpoints of a run's folder, each to be taken as either end of a comparison."""
     newest = list_checkpoints(client.records, run.root)[::-1][:CHECKPOINTS_MAX]
     rows = [

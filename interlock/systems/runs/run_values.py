@@ -8,6 +8,7 @@ from typing import Any
 from interlock.system.tables import Record, dollars
 from interlock.system.text import duration
 from interlock.systems.runs.history import history, record_number
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import (
     Codon,
     CompletedCodon,
@@ -19,6 +20,8 @@ from interlock.systems.runs.machines.codon_types import (
     codon_of,
     codon_tokens,
 )
+from interlock.systems.runs.machines.run.payloads import RunData, RunEndData
+from interlock.systems.runs.machines.run.table import State
 from interlock.systems.runs.plan.model import RunPlan
 from interlock.systems.runs.sequence import progress
 
@@ -31,12 +34,14 @@ BUDGET_TEXTS: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def run_value(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, Any]:
+def run_value(
+    run: Record[RunData], codons: Sequence[Record[CodonData]], now_ms: int
+) -> dict[str, Any]:
     """Return a run with its progress and its executions, as plain values."""
     plan = RunPlan.of(run.data["plan"])
     executions, start_index = history(run, codons)
     done, total = progress(plan, executions, start_index=start_index)
-    starting, ended = run.data["starting"], run.data.get("ended", {})
+    starting, ended = run.data["starting"], run.data.get("ended", RunEndData())
     return {
         "id": run.id,
         "state": run.state,
@@ -46,17 +51,17 @@ def run_value(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, A
         "done": done,
         "total": total,
         "began_ms": run.created_ms,
-        "now_ms": now_ms if run.state == "running" else run.since_ms,
+        "now_ms": now_ms if run.state == State.RUNNING else run.since_ms,
         "cost": run.counters.get("tree.cost", 0),
         "spent": run.counters.get("tree.spent", 0),
         "began_as": start_text(starting) if starting["kind"] != "fresh" else "",
         "rescued": run.data.get("rescued") or "",
-        "why": str(ended.get("reason") or ended.get("detail") or ""),
+        "why": ended.get("reason") or ended.get("detail") or "",
         "codons": [codon_value(codon, now_ms) for codon in codons],
     }
 
 
-def codon_value(record: Record, now_ms: int) -> dict[str, Any]:
+def codon_value(record: Record[CodonData], now_ms: int) -> dict[str, Any]:
     """Return one execution, as plain values."""
     codon = codon_of(record)
     until_ms = getattr(codon, "end_time", now_ms)
@@ -71,7 +76,7 @@ def codon_value(record: Record, now_ms: int) -> dict[str, Any]:
         "messages": getattr(codon, "assistant_message_count", None) or 0,
         "sentinels": _sentinels(codon),
         "log": getattr(codon, "log_path", None) or "",
-        "why": _why(codon, record.data),
+        "why": _why(codon, record),
     }
 
 
@@ -83,7 +88,7 @@ def _sentinels(codon: Codon) -> str:
     return sentinels_text([state.model_dump(mode="json", exclude_none=True) for state in states])
 
 
-def _why(codon: Codon, data: Mapping[str, Any]) -> str:
+def _why(codon: Codon, record: Record[CodonData]) -> str:
     match codon:
         case FailedCodon():
             ignored = "; the run goes on" if codon.ignored else ""
@@ -98,7 +103,7 @@ def _why(codon: Codon, data: Mapping[str, Any]) -> str:
         case CompletedCodon() if codon.context_exceeded:
             return "its context was full"
         case _:
-            return "to be skipped" if data.get("skip_requested") else ""
+            return "to be skipped" if record.data.get("skip_requested") else ""
 
 
 def start_text(starting: Row) -> str:

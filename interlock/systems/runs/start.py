@@ -29,8 +29,10 @@ from interlock.systems.runs.history import codons_of, history, numbered_below, s
 from interlock.systems.runs.machines.codon.names import SELF as CODON
 from interlock.systems.runs.machines.events import RunStartedData
 from interlock.systems.runs.machines.limits import MICRO_MAX
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import SELF as RUN
 from interlock.systems.runs.machines.values import ContinuedStart
+from interlock.systems.runs.machines.workspace.table import State, WorkspaceData
 from interlock.systems.runs.paths import workspace_id
 from interlock.systems.runs.sequence import Execution
 
@@ -79,7 +81,9 @@ def check_folder(workspace: Path) -> None:
         raise RunRefusedError(problem) from refusal
 
 
-def open_workspace(records: Records, folder: Path, reason: str, *, host: str = "") -> Record:
+def open_workspace(
+    records: Records, folder: Path, reason: str, *, host: str = ""
+) -> Record[WorkspaceData]:
     """Return the workspace of a folder on a computer, by default this one.
 
     Its record is created where it has none.
@@ -120,12 +124,14 @@ def _existing(records: Records, workspace: str, numbers: Iterable[int]) -> list[
     return [names[name] for name in records.views.creation_digests(names)]
 
 
-def runs_of(records: Records, workspace: str) -> list[Record]:
+def runs_of(records: Records, workspace: str) -> list[Record[RunData]]:
     """Return the runs of a workspace, the oldest first."""
     return numbered_below(records, [workspace])[workspace]
 
 
-def start_run(records: Records, workspace: Record, new: RunSetup, reason: str) -> Record:
+def start_run(
+    records: Records, workspace: Record[WorkspaceData], new: RunSetup, reason: str
+) -> Record[RunData]:
     """Create the record of the next run. Raises RunRefusedError while another one runs.
 
     Raises InvalidStateError where what is recorded of the runs is invalid, InvalidPayloadError
@@ -166,8 +172,8 @@ def total_costs(records: Records, workspace: str) -> dict[str, int]:
 
 
 def start_run_from_event(
-    records: Records, workspace: Record, data: RunStartedData, reason: str
-) -> Record:
+    records: Records, workspace: Record[WorkspaceData], data: RunStartedData, reason: str
+) -> Record[RunData]:
     """Start the run that an event asks for, with the plan of the run before it.
 
     The reason names the event: one run is started for it, however often it is delivered.
@@ -181,7 +187,8 @@ def start_run_from_event(
         return known
     starting = data.starting_conditions
     done: tuple[Execution, ...] = ()
-    plan = records.views.record(f"{workspace.id}/{last}").data["plan"]
+    newest: Record[RunData] = records.views.record(f"{workspace.id}/{last}")
+    plan = newest.data["plan"]
     if isinstance(starting, ContinuedStart):
         source = find_run(records, workspace, starting.source.run_id)
         plan = source.data["plan"]
@@ -190,7 +197,7 @@ def start_run_from_event(
     return start_run(records, workspace, new, reason)
 
 
-def run_started_for(records: Records, workspace: str, reason: str) -> Record | None:
+def run_started_for(records: Records, workspace: str, reason: str) -> Record[RunData] | None:
     """Return the run among the newest of a workspace that was started for this reason, if any."""
     last = newest_run_number(records, workspace)
     numbers = range(max(1, last - REDELIVERY_RUNS_MAX), last + 1)
@@ -200,7 +207,7 @@ def run_started_for(records: Records, workspace: str, reason: str) -> Record | N
     return None
 
 
-def find_run(records: Records, workspace: Record, run_id: str) -> Record:
+def find_run(records: Records, workspace: Record[WorkspaceData], run_id: str) -> Record[RunData]:
     """Return a run of a workspace by its number or its whole id. Raises RunRefusedError."""
     name = run_of(workspace.id, run_id)
     if name in (run_id, f"{workspace.id}/{run_id}"):
@@ -209,7 +216,9 @@ def find_run(records: Records, workspace: Record, run_id: str) -> Record:
     raise RunRefusedError(f"there is no run {run_id} of {workspace.id}")
 
 
-def executions_up_to(records: Records, run: Record, codon_id: str) -> tuple[Execution, ...]:
+def executions_up_to(
+    records: Records, run: Record[RunData], codon_id: str
+) -> tuple[Execution, ...]:
     """Return the executions that count for a run up to its last execution of a codon.
 
     An empty codon id stands for the start of the plan, where no execution counts.
@@ -223,8 +232,8 @@ def executions_up_to(records: Records, run: Record, codon_id: str) -> tuple[Exec
     return tuple(done[: found[-1] + 1])
 
 
-def _refuse_while_running(records: Records, workspace: Record) -> None:
-    if workspace.state != "open":
+def _refuse_while_running(records: Records, workspace: Record[WorkspaceData]) -> None:
+    if workspace.state != State.OPEN:
         raise RunRefusedError(f"the workspace {workspace.data['folder']} is closed")
     holds = records.views.holds(workspace.id)
     if run := holds.get(RUN):

@@ -23,15 +23,18 @@ from interlock.systems.runs.archive.export import ExportError, WrittenExport
 from interlock.systems.runs.archive.findings import Fault, Finding, Validation, validation
 from interlock.systems.runs.archive.formats import is_archive, state_in
 from interlock.systems.runs.archive.validation import shas_missing
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import codon_from, codon_of
 from interlock.systems.runs.machines.published_names import (
     from_published,
     published_name,
     to_published,
 )
+from interlock.systems.runs.machines.run.payloads import RunData
+from interlock.systems.runs.machines.run.table import State
 from interlock.systems.runs.machines.translation import branch_of
 
-Family = Sequence[tuple[Record, Sequence[Record]]]
+Family = Sequence[tuple[Record[RunData], Sequence[Record[CodonData]]]]
 
 
 class _Source(BaseModel):
@@ -51,9 +54,9 @@ class _StateRun(BaseModel):
     initial_checkpoint: str | None = None
 
 
-def published_run(run: Record, codons: Sequence[Record]) -> dict[str, Any]:
+def published_run(run: Record[RunData], codons: Sequence[Record[CodonData]]) -> dict[str, Any]:
     """Return a run and its codons, the oldest first, in the page's form."""
-    ended = {} if run.state == "running" else {"end_time": run.since_ms}
+    ended = {} if run.state == State.RUNNING else {"end_time": run.since_ms}
     checkpoint = run.data.get("initial_checkpoint")
     fields = {
         "run_id": run.id,
@@ -71,7 +74,9 @@ def published_run(run: Record, codons: Sequence[Record]) -> dict[str, Any]:
     return published
 
 
-def published_costs(run: Record, codons: Sequence[Record], costs: Mapping[str, int]) -> Any:
+def published_costs(
+    run: Record[RunData], codons: Sequence[Record[CodonData]], costs: Mapping[str, int]
+) -> Any:
     """Return the costs of the newest run and of all runs, as the page's cache names them.
 
     `since`, the costs of one run and the newer ones, is there where `costs` has it.
@@ -96,7 +101,7 @@ def write_state_file(file: Path, family: Family) -> WrittenExport:
             )
         return state_in(old) is not None
 
-    running = [run.id for run, _ in family if run.state == "running"]
+    running = [run.id for run, _ in family if run.state == State.RUNNING]
     state = {
         "currentRunId": running[0] if running else None,
         "runs": [published_run(run, codons) for run, codons in family],
@@ -165,5 +170,5 @@ def _state_run(subject: str, run: Any) -> _StateRun:
         raise InvalidPayloadError(subject, ["it is nested too deeply"]) from None
 
 
-def _codon_fields(record: Record) -> dict[str, Any]:
+def _codon_fields(record: Record[CodonData]) -> dict[str, Any]:
     return codon_of(record).model_dump(mode="json", exclude_none=True)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from interlock import CallError, KernelError, Outcome
+from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
 from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
@@ -24,8 +24,11 @@ from interlock.systems.runs.codon.execution import CodonExecution
 from interlock.systems.runs.codon.usage import BudgetUsage, exceeded_limit
 from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.history import codons_of, history
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import codon_of, codon_tokens, codon_types
 from interlock.systems.runs.machines.effects import LAUNCH
+from interlock.systems.runs.machines.run.payloads import RunData
+from interlock.systems.runs.machines.run.table import Trigger
 from interlock.systems.runs.outcome import CodonEnd
 from interlock.systems.runs.paths import RunPaths, codon_paths
 from interlock.systems.runs.plan.model import RunPlan
@@ -47,10 +50,10 @@ class RunSupervisor(Supervisor):
 
     def __init__(self, spec: LaunchSpec, records: Records) -> None:
         super().__init__(spec, records, "run", LAUNCH)
-        self.work = self.adopt("run", LAUNCH, spec.key, spec.token)
+        self.work: EffectWork[RunData] = self.adopt("run", LAUNCH, spec.key, spec.token)
         run = self.work.record
         self.paths = RunPaths(run.id, records.settings)
-        self.workspace = Path(str(run.data["folder"]))
+        self.workspace = Path(run.data["folder"])
 
     def run(self) -> None:
         """Execute the run to its end, and fire how it ended."""
@@ -63,12 +66,12 @@ class RunSupervisor(Supervisor):
                     self.work.settle()
                 return
             except (CallError, GitError, OSError) as error:
-                outcome = Outcome("fail", {"reason": str(error)[:4_000]})
+                outcome = Outcome(Trigger.FAIL, {"reason": str(error)[:4_000]})
             self.work.fire_or_settle(outcome)
 
     def _run_codons(self) -> Outcome:
         if problem := self._wait_for_earlier_runs():
-            return Outcome("fail", {"reason": problem})
+            return Outcome(Trigger.FAIL, {"reason": problem})
         run = self.work.record
         refuse_invalid_plan(run.data["plan"], run.data["done"])
         self.work.retried(self._refuse_invalid_runs)
@@ -76,20 +79,20 @@ class RunSupervisor(Supervisor):
         context: RunContext | None = None
         while True:
             if self._is_stopping():
-                return Outcome("fail", {"reason": self._stop_reason()})
+                return Outcome(Trigger.FAIL, {"reason": self._stop_reason()})
             context = context or self._open_context(plan)
             codons = self.work.retried(partial(codons_of, self.records, self.paths.id))
             done, start_index = history(self.work.record, codons)
             match next_step(plan, done, start_index=start_index):
                 case PlanFinished():
-                    return Outcome("complete")
+                    return Outcome(Trigger.COMPLETE)
                 case Halted(position=position, reason=reason):
-                    return Outcome("fail", {"reason": reason, "codon": position.runtime_id})
+                    return Outcome(Trigger.FAIL, {"reason": reason, "codon": position.runtime_id})
                 case NextCodon() as start:
                     usage = usage_of(codons, self._now_ms())
                     if over := exceeded_limit(plan.budget, usage):
                         reason = f"{over.currency} is used up: {over.used} of {over.limit}"
-                        return Outcome("fail", {"reason": reason, "codon": start.runtime_id})
+                        return Outcome(Trigger.FAIL, {"reason": reason, "codon": start.runtime_id})
                     self._execute(context, start, len(codons) + 1, done, usage)
 
     def _open_context(self, plan: RunPlan) -> RunContext:
@@ -105,7 +108,7 @@ class RunSupervisor(Supervisor):
         )
         starting, rescued = self.work.record.data["starting"], {}
         continues = starting["kind"] == "continuation"
-        start = str(starting["source"]["checkpoint_sha"]) if continues else None
+        start = starting["source"]["checkpoint_sha"] if continues else None
         # Any run is refused here if a checkpoint of an earlier one is damaged.
         if checkpoint_store.missing([start] if start else []):
             raise RunRefusedError(
@@ -123,7 +126,7 @@ class RunSupervisor(Supervisor):
         taken = context.checkpoint(f"initial [{self.paths.id}]", start=start)
         left_out = [_storable(name) for name in taken.left_out[:LEFT_OUT_MAX]]
         payload = {"sha": taken.sha, "left_out": left_out, **rescued}
-        self.work.fire(Outcome("initial_checkpoint_set", payload))
+        self.work.fire(Outcome(Trigger.INITIAL_CHECKPOINT_SET, payload))
         return context
 
     def _refuse_invalid_runs(self) -> None:
@@ -141,13 +144,13 @@ class RunSupervisor(Supervisor):
                 return self._stop_reason()
         return f"the processes of {active[0].id} are still being ended"
 
-    def _active_records(self) -> list[Record]:
+    def _active_records(self) -> list[Record[CodonData]]:
         """Return the earlier runs and codons whose effects a process may still execute.
 
         If there are none so far, kill the leftovers of a run's last codon.
         """
         views, number = self.records.views, int(self.paths.id.partition("/")[2])
-        active: list[Record] = []
+        active: list[Record[CodonData]] = []
         while (number := number - 1) > 0:
             run = views.record(f"{self.work.record.root}/{number}")
             codons = codons_of(self.records, run.id)
@@ -217,7 +220,7 @@ def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | 
     return next((execution for execution in same if execution.status is not CodonEnd.FAILED), None)
 
 
-def usage_of(codons: list[Record], now_ms: int) -> BudgetUsage:
+def usage_of(codons: list[Record[CodonData]], now_ms: int) -> BudgetUsage:
     """Return the cost, the tokens and the time since the first codon that a run has used."""
     cost = sum(record.counters.get("spent", 0) for record in codons)
     tokens = sum(codon_tokens(codon_of(record)).output_tokens for record in codons)

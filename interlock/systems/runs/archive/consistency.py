@@ -16,6 +16,8 @@ from interlock.systems.runs.archive.archive import Archive, ArchivedRecord, sort
 from interlock.systems.runs.archive.findings import Fault, Finding
 from interlock.systems.runs.machines.codon.names import State
 from interlock.systems.runs.machines.codon_types import codon_of
+from interlock.systems.runs.machines.run.table import RUN
+from interlock.systems.runs.machines.run.table import State as RunState
 
 SUMS = ("cost", "spent")
 SHOWN_MAX = 120
@@ -95,8 +97,8 @@ def unfinished(archive: Archive) -> Iterator[Record]:
     """Yield the runs and codons that have not ended."""
     for archived in archive.records[1:]:
         record = archived.record
-        is_run = record.machine == "run"
-        ended = record.state != "running" if is_run else _is_ended_codon(record)
+        is_run = record.machine == RUN.name
+        ended = record.state != RunState.RUNNING if is_run else _is_ended_codon(record)
         if not ended:
             yield record
 
@@ -156,8 +158,7 @@ def wrong_earlier_sums(archive: Archive, machines: Mapping[str, Machine]) -> Ite
 
 def checkpoint_shas(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield every checkpoint that the data of a run or a codon name."""
-    names = [name for name in data if name.endswith("_checkpoint")]
-    yield from (str(data[name]) for name in names if data[name])
+    yield from (str(sha) for name, sha in data.items() if name.endswith("_checkpoint") and sha)
     yield from map(str, data.get("checkpoints", {}).values())
     source = (data.get("starting") or {}).get("source", {})
     if source.get("checkpoint_sha"):

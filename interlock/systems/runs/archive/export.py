@@ -25,7 +25,7 @@ from interlock.systems.runs.archive.findings import Fault, Finding, Validation, 
 from interlock.systems.runs.archive.formats import state_in
 from interlock.systems.runs.archive.inventory import inventory
 from interlock.systems.runs.archive.validation import checkpoints_missing
-from interlock.systems.runs.machines.workspace.table import NOTHING_READ
+from interlock.systems.runs.machines.workspace.table import WorkspaceData
 
 Machines = Mapping[str, Machine]
 
@@ -52,7 +52,7 @@ class ReadExport:
     warnings: tuple[str, ...] = ()
 
 
-def write_export(records: Records, workspace: Record, file: Path) -> WrittenExport:
+def write_export(records: Records, workspace: Record[WorkspaceData], file: Path) -> WrittenExport:
     """Write a workspace with all its runs into one file. Raises ExportError.
 
     The export is refused while a run is running, and where a record is damaged, so that a damaged
@@ -128,13 +128,12 @@ def validate_export(file: Path, machines: Machines, folder: Path | None) -> Vali
     return validation(found)
 
 
-def _refuse_while_active(records: Records, workspace: Record) -> None:
+def _refuse_while_active(records: Records, workspace: Record[WorkspaceData]) -> None:
     holds, folder = records.views.holds(workspace.id), workspace.data["folder"]
     if holds:
         holders = ", ".join(f"{name} {holder}" for name, holder in holds.items())
         raise ExportError(f"{folder} is held by {holders} now; wait for its end, or stop it")
-    acknowledged = str(workspace.data.get("acknowledged", NOTHING_READ))
-    if records.inboxes.after(workspace.id, acknowledged, 1):
+    if records.inboxes.after(workspace.id, workspace.data["acknowledged"], 1):
         raise ExportError(
             f"events that were delivered to {folder} are not read yet; is a worker up?"
         )

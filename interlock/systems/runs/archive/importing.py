@@ -17,6 +17,7 @@ from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import Archive
 from interlock.systems.runs.archive.export import read_export
 from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.machines.workspace.table import WorkspaceData
 from interlock.systems.runs.paths import workspace_id
 
 
@@ -69,7 +70,7 @@ def _refuse_over_another(records: Records, archive: Archive) -> None:
     """Refuse where the store has this workspace, unless an import of it was interrupted."""
     root = archive.workspace
     try:
-        workspace = records.views.record(root)
+        workspace: Record[WorkspaceData] = records.views.record(root)
     except UnknownRecordError:
         return
     if records.views.holds(root).get(RUN) != records.restoration(RUN).holder(root):

@@ -28,6 +28,7 @@ from interlock.systems.runs.archive.inventory import Inventory, inventory
 from interlock.systems.runs.machines.codon.names import SELF as CODON
 from interlock.systems.runs.machines.effects import CODON_CLEANUP
 from interlock.systems.runs.machines.run.table import SELF as RUN
+from interlock.systems.runs.machines.run.table import State as RunState
 from interlock.systems.runs.paths import RunPaths
 
 # The folder of a workspace's checkpoints, which validation must not create.
@@ -195,7 +196,7 @@ def _misplaced_codons(found: Inventory) -> Iterator[Finding]:
         yield Finding(Fault.INVALID_CODON, archive.workspace, message)
     for codon in codons:
         run = runs.get(str(codon.parent))
-        if run is None or run.state == "running":
+        if run is None or run.state == RunState.RUNNING:
             continue
         ended_for_ms = archive.exported_ms - run.since_ms
         if ended_for_ms > CLEANUP_MS:

@@ -17,9 +17,12 @@ from interlock.system.errors import (
 from interlock.system.records import Mail, NotYetError, Records
 from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.events import CodonStarted, RunEvent, RunStarted, run_event
 from interlock.systems.runs.machines.published_names import published_error
+from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.translation import wanted
+from interlock.systems.runs.machines.workspace.table import State, Trigger, WorkspaceData
 from interlock.systems.runs.start import find_run, start_run_from_event
 
 PAGE = 100  # posted events that are read at one time
@@ -56,11 +59,11 @@ class EventResult:
 def apply_events(work: EffectWork) -> None:
     """Apply the delivered events of a workspace. An event that is refused is answered too."""
     while True:
-        workspace = work.records.views.record(work.record.id)
-        if workspace.state != "open":
+        workspace: Record[WorkspaceData] = work.records.views.record(work.record.id)
+        if workspace.state != State.OPEN:
             return
         _refuse_second_reader(work, workspace)
-        cursor = str(workspace.data["acknowledged"])
+        cursor = workspace.data["acknowledged"]
         mails = work.records.inboxes.after(workspace.id, cursor, PAGE)
         if not mails:
             return
@@ -70,7 +73,7 @@ def apply_events(work: EffectWork) -> None:
                 return
 
 
-def _refuse_second_reader(work: EffectWork, workspace: Record) -> None:
+def _refuse_second_reader(work: EffectWork, workspace: Record[WorkspaceData]) -> None:
     """Raise NotYetError, which tries again later, while an older lease of this effect reads."""
     own_number = _number(work.lease.token)
     for entry in workspace.entries:
@@ -80,7 +83,7 @@ def _refuse_second_reader(work: EffectWork, workspace: Record) -> None:
             raise NotYetError("another worker reads the delivered events")
 
 
-def _read(work: EffectWork, workspace: Record, mail: Mail) -> bool:
+def _read(work: EffectWork, workspace: Record[WorkspaceData], mail: Mail) -> bool:
     """Apply one event, answer it, and mark it as read; return False where another worker did."""
     result = apply_event(work.records, workspace, mail)
     about = {"mail": mail.id, "sender": mail.fields["sender"], "type": mail.fields["event"]["type"]}
@@ -88,7 +91,7 @@ def _read(work: EffectWork, workspace: Record, mail: Mail) -> bool:
     detail, op_id = {**about, **result.stored()}, f"answer:{mail.id}"
     work.retried(lambda: work.records.note(workspace, kind, detail, op_id=op_id))
     try:
-        work.fire(Outcome("event_read", {"upto": mail.id}))
+        work.fire(Outcome(Trigger.EVENT_READ, {"upto": mail.id}))
     except GuardRefusedError:
         return False
     return True
@@ -98,7 +101,7 @@ def _number(token: str) -> int:
     return int(token.partition("-")[0])
 
 
-def apply_event(records: Records, workspace: Record, mail: Mail) -> EventResult:
+def apply_event(records: Records, workspace: Record[WorkspaceData], mail: Mail) -> EventResult:
     """Apply one event. An error of the event is part of the result, and is not raised.
 
     Raises StoreError and ConflictError. The call can be repeated: the event still counts once.
@@ -116,7 +119,7 @@ def apply_event(records: Records, workspace: Record, mail: Mail) -> EventResult:
 
 
 def _applied(
-    records: Records, workspace: Record, event: RunEvent, sender: str, mail_id: str
+    records: Records, workspace: Record[WorkspaceData], event: RunEvent, sender: str, mail_id: str
 ) -> Record:
     reason = f"sent by {sender}"
     if isinstance(event, RunStarted):
@@ -136,11 +139,13 @@ def _applied(
     return fired.record or records.views.record(target.id)
 
 
-def _target(records: Records, workspace: Record, run_id: str, codon_id: str) -> Record:
+def _target(
+    records: Records, workspace: Record[WorkspaceData], run_id: str, codon_id: str
+) -> Record[RunData] | Record[CodonData]:
     run = find_run(records, workspace, run_id)
     if not codon_id:
         return run
-    record: Record
+    record: Record[CodonData]
     for record in reversed(codons_of(records, run.id)):
         if record.data["codon_id"] == codon_id:
             return record

@@ -6,19 +6,21 @@ from pathlib import Path
 
 from interlock import EffectWork, Outcome
 from interlock.system.agents import LaunchSpec, hand_over
+from interlock.systems.runs.machines.run.payloads import RunData
+from interlock.systems.runs.machines.run.table import Trigger
 from interlock.systems.runs.paths import RunPaths
 
 
-def launch_run_supervisor(work: EffectWork) -> Outcome | None:
+def launch_run_supervisor(work: EffectWork[RunData]) -> Outcome | None:
     """Launch the supervisor, which then holds the run's lease and fires how the run ends."""
     record, lease = work.record, work.lease
-    folder = Path(str(record.data["folder"]))
+    folder = Path(record.data["folder"])
     if not folder.is_dir():
-        return Outcome("fail", {"reason": f"the workspace {folder} is not a folder any more"})
+        return Outcome(Trigger.FAIL, {"reason": f"the workspace {folder} is not a folder any more"})
     work_folder = RunPaths(record.id, work.records.settings).work_folder
     spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(work_folder))
     try:
         hand_over(work, "interlock.systems.runs.supervisor", spec)
     except OSError as refusal:
-        return Outcome("fail", {"reason": f"its supervisor could not be started: {refusal}"})
+        return Outcome(Trigger.FAIL, {"reason": f"its supervisor could not be started: {refusal}"})
     return None

@@ -15,6 +15,7 @@ from interlock import Shape
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.tables import Record, path_of, problem_of
 from interlock.systems.runs.machines.codon.names import State
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.values import (
     BudgetExceeded,
     Count,
@@ -171,7 +172,7 @@ def codon_types() -> TypeAdapter[Codon]:
     return TypeAdapter(Annotated[Codon, Field(discriminator="status")])
 
 
-def codon_of(record: Record) -> Codon:
+def codon_of(record: Record[CodonData]) -> Codon:
     """Return a codon's record as the type of its state.
 
     Raises InvalidPayloadError where its data does not fit its state: the record is corrupt.

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from interlock import Event
 from interlock.system.errors import InvalidTransitionError, MetadataValidationError
-from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines.codon.changes import FORCED, forced
 from interlock.systems.runs.machines.codon.names import TO, State
 from interlock.systems.runs.machines.codon.names import Trigger as CodonTrigger
+from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon.table import CODON
 from interlock.systems.runs.machines.events import (
     AssistantMessageCountUpdated,
@@ -32,6 +32,8 @@ from interlock.systems.runs.machines.events import (
     published_form,
     run_event,
 )
+from interlock.systems.runs.machines.run.payloads import RunData
+from interlock.systems.runs.machines.run.table import RUN
 from interlock.systems.runs.machines.run.table import Trigger as RunTrigger
 
 # The triggers of the events that are no CodonTransitioned.
@@ -84,18 +86,16 @@ def wanted(event: RunFired, state: str) -> tuple[str, dict[str, Any]]:
     return str({**OF_CODONS, **OF_RUNS}[event.type]), payload
 
 
-def published(event: Event, machine: str, record_data: Data) -> dict[str, Any] | None:
+def published(event: Event, machine: str, data: Any) -> dict[str, Any] | None:
     """Return the published event of a line of a log, or None where there is none.
 
-    `record_data` is the data of the line's record, as it is now.
+    `data` is that of the line's record, as it is now.
     """
-    if machine == "codon":
-        run_id = event.record_id.rpartition("/")[0]
-        found = _of_codon(event, {"run_id": run_id, "codon_id": record_data["codon_id"]})
-    elif machine == "run":
-        found = _of_run(event, {"run_id": event.record_id}, record_data)
-    else:
-        found = None
+    found: dict[str, Any] | None = None
+    if machine == CODON.name:
+        found = _of_codon(event, data)
+    elif machine == RUN.name:
+        found = _of_run(event, data)
     return published_form(run_event(found)) if found else None
 
 
@@ -112,7 +112,8 @@ def _transition(data: CodonTransitionedData, state: State) -> tuple[str, dict[st
     return str(trigger), metadata
 
 
-def _of_codon(event: Event, ids: dict[str, Any]) -> dict[str, Any] | None:
+def _of_codon(event: Event, data: CodonData) -> dict[str, Any] | None:
+    ids = {"run_id": event.record_id.rpartition("/")[0], "codon_id": data["codon_id"]}
     payload = dict(event.payload)
     if event.trigger == "created":
         context = {"loop_context": payload.get("loop_context")}
@@ -130,13 +131,18 @@ def _of_codon(event: Event, ids: dict[str, Any]) -> dict[str, Any] | None:
     return {"type": "CodonTransitioned", "data": {**ids, **moved}}
 
 
-def _of_run(event: Event, ids: dict[str, Any], record_data: Data) -> dict[str, Any] | None:
-    payload = event.payload
+def _of_run(event: Event, data: RunData) -> dict[str, Any] | None:
+    ids, payload = {"run_id": event.record_id}, event.payload
     match event.trigger:
         case "created":
-            began = {"run_folder": record_data["folder"], "branch": branch_of(event.record_id)}
-            began |= {"starting_conditions": payload["starting"], "host": payload["host"]}
-            return {"type": "RunStarted", "data": {**ids, **began}}
+            began = {
+                **ids,
+                "run_folder": data["folder"],
+                "branch": branch_of(event.record_id),
+                "starting_conditions": payload["starting"],
+                "host": payload["host"],
+            }
+            return {"type": "RunStarted", "data": began}
         case RunTrigger.COMPLETE | RunTrigger.FAIL:
             ended = {"reason": payload.get("reason", "")}
             return {"type": _RUN_TYPES[event.trigger], "data": {**ids, **ended}}

@@ -91,7 +91,7 @@ class PureCodon:
     def __init__(self, *path: str, **fields: Any) -> None:
         data = CODON.initial_data({"codon_id": "clean", **fields})
         record_id = RecordId(CODON_ID)
-        self.record = Record(
+        self.record: Record[Any] = Record(
             record_id, "codon", "preparing", Version(1), data, created_ms=CREATED_MS
         )
         self.counted: Counter[str] = Counter()
@@ -104,7 +104,7 @@ class PureCodon:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        return self.record.data
+        return dict(self.record.data)
 
     @property
     def codon(self) -> Codon:

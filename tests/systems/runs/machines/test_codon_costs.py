@@ -13,7 +13,7 @@ from interlock.kernel.errors import (
     InvalidTransitionError,
     MetadataValidationError,
 )
-from interlock.systems.runs.machines.codon.changes import counters
+from interlock.systems.runs.machines.codon.table import CODON
 from interlock.systems.runs.machines.codon_types import CompletedCodon, SkippedCodon, codon_cost
 from interlock.systems.runs.machines.limits import MICRO_MAX
 from tests.kernel.samples import TOKENS
@@ -66,7 +66,7 @@ def test_no_cost_grows_beyond_the_highest_exact_number() -> None:
 
     assert codon.data["sentinels"]["total_cost"] == MICRO_MAX
     assert codon_cost(codon.codon) == MICRO_MAX
-    assert counters(codon.data)["spent"] == MICRO_MAX
+    assert CODON.counters(codon.data)["spent"] == MICRO_MAX
     completed = codon.to("completed").codon
     assert isinstance(completed, CompletedCodon)
     assert (completed.final_cost, completed.final_tokens.model_dump()) == (MICRO_MAX, tokens)
@@ -116,7 +116,7 @@ def test_the_counters_of_a_codon_follow_its_state(
         spent = cost + (9 if set(path[: path.index(state) + 1]) & set(WATCHED) else 0)
         counts = 0 if state == "skipped" else cost
         assert codon_cost(codon.codon) == counts
-        assert counters(codon.data) == {"cost": counts, "spent": spent}
+        assert CODON.counters(codon.data) == {"cost": counts, "spent": spent}
         assert {"cost": counts, "spent": spent} == {
             name: codon.counted[name] for name in ("cost", "spent")
         }
@@ -137,7 +137,7 @@ def test_a_skipped_codon_costs_nothing_and_keeps_what_was_spent() -> None:
 
 
 def test_a_new_codon_counts_nothing() -> None:
-    assert counters(PureCodon().data) == {"cost": 0, "spent": 0}
+    assert CODON.counters(PureCodon().data) == {"cost": 0, "spent": 0}
 
 
 class CodonOracle:
@@ -250,7 +250,7 @@ def test_any_events_lead_to_the_state_of_the_oracle(seed: int, *, is_proof: bool
             assert not oracle.follow(name, data), f"{name} {data} in {codon.state}"
             continue
         assert oracle.follow(name, data), f"{name} {data} in {before.state}"
-        assert (codon.state, counters(codon.data)) == (oracle.state, oracle.sums)
+        assert (codon.state, CODON.counters(codon.data)) == (oracle.state, oracle.sums)
         assert {name: codon.counted[name] for name in oracle.sums} == oracle.sums
         assert codon_cost(codon.codon) == oracle.sums["cost"]
         assert codon.data.get("assistant_message_count", oracle.messages) == oracle.messages

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -24,6 +25,50 @@ from interlock.systems.runs.machines.values import (
     Sha,
     TokenCounts,
 )
+
+
+class SentinelsData(TypedDict):
+    """The sentinels of a codon: `loaded` while it lives, `executed` once it has ended."""
+
+    loaded: NotRequired[Sequence[Mapping[str, Any]]]
+    executed: NotRequired[Sequence[Mapping[str, Any]]]
+    total_cost: int
+
+
+class CodonData(TypedDict):
+    """The data of a codon. Each state has some of the fields: see `codon_types`."""
+
+    codon_id: str
+    loop_context: NotRequired[Mapping[str, Any] | None]
+    started: NotRequired[bool]
+    rig_setup_checkpoint: NotRequired[str]
+    checkpoints: NotRequired[Mapping[str, str]]
+    sentinels: NotRequired[SentinelsData]
+    skip_requested: NotRequired[str]
+    pid: NotRequired[int]
+    log_path: NotRequired[str]
+    previous_session_id: NotRequired[str]
+    session_id: NotRequired[str]
+    current_cost: NotRequired[int]
+    current_tokens: NotRequired[Mapping[str, int]]
+    assistant_message_count: NotRequired[int]
+    final_cost_set: NotRequired[bool]
+    completing: NotRequired[bool]
+    exit_code: NotRequired[int]
+    failure_reason: NotRequired[Mapping[str, Any]]
+    ignored: NotRequired[bool]
+    failed_during: NotRequired[str]
+    skipped_during: NotRequired[str]
+    final_cost: NotRequired[int]
+    final_tokens: NotRequired[Mapping[str, int]]
+    partial_cost: NotRequired[int]
+    partial_tokens: NotRequired[Mapping[str, int]]
+    result_message_received: NotRequired[bool]
+    context_exceeded: NotRequired[bool]
+    budget_exceeded: NotRequired[Mapping[str, Any]]
+    completion_checkpoint: NotRequired[str]
+    error_checkpoint: NotRequired[str]
+    skip_checkpoint: NotRequired[str]
 
 
 class NewCodon(Shape):

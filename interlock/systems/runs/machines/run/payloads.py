@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -16,6 +17,55 @@ from interlock.systems.runs.machines.values import (
     Sha,
     StartingConditions,
 )
+
+
+class RunCostsData(TypedDict):
+    """The cost of runs, and the money that was spent on them."""
+
+    cost: int
+    spent: int
+
+
+class RunSourceData(TypedDict):
+    """The checkpoint of an earlier run from which a run goes on."""
+
+    run_id: str
+    after_codon: str
+    checkpoint_sha: str
+
+
+class RunStartData(TypedDict):
+    """How a run begins. Only a continuation has the other fields."""
+
+    kind: Literal["fresh", "continuation"]
+    source: NotRequired[RunSourceData]
+    reason: NotRequired[str]
+    restores: NotRequired[bool]
+
+
+class RunEndData(TypedDict):
+    """Why a run ended: `code` and `detail` if its supervisor was lost."""
+
+    reason: NotRequired[str]
+    codon: NotRequired[str]
+    code: NotRequired[str]
+    detail: NotRequired[str]
+
+
+class RunData(TypedDict):
+    """The data of a run. `stop` says why a person wants it to end."""
+
+    plan: Mapping[str, Any]
+    folder: str
+    host: str
+    starting: RunStartData
+    done: Sequence[Mapping[str, Any]]
+    before: RunCostsData
+    initial_checkpoint: NotRequired[str]
+    left_out: NotRequired[Sequence[str]]
+    rescued: NotRequired[str | None]
+    stop: NotRequired[str]
+    ended: NotRequired[RunEndData]
 
 
 class CostsBefore(Shape):

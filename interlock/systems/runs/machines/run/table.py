@@ -26,6 +26,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.effects import CODON_CLEANUP, EVENTS, LAUNCH
 from interlock.systems.runs.machines.run import payloads
+from interlock.systems.runs.machines.run.payloads import RunData
 
 # What a run holds while it is running: no other run of its workspace is.
 SELF = "run"
@@ -59,20 +60,25 @@ def initial_data(payload: Data) -> Data:
     return validated(payloads.NewRun, "the run", payload)
 
 
-def ended(ask: Ask) -> Data:
+def ended(ask: Ask[RunData]) -> Data:
     """Keep why the run ended."""
     return {**ask.data, "ended": dict(ask.payload)}
 
 
-def stop_requested(ask: Ask) -> Data:
+def stop_requested(ask: Ask[RunData]) -> Data:
     """Note that a person wants the run to end."""
     return {**ask.data, "stop": ask.payload.get("reason", "") or "stopped by a person"}
 
 
-def initial_checkpoint_set(ask: Ask) -> Data:
+def initial_checkpoint_set(ask: Ask[RunData]) -> Data:
     """Keep the checkpoint that the run began with."""
     names = {"sha": "initial_checkpoint", "left_out": "left_out", "rescued": "rescued"}
     return {**ask.data, **{names[name]: value for name, value in ask.payload.items()}}
+
+
+def its_host(data: RunData) -> str:
+    """Return the computer on which the folder of a run is."""
+    return data["host"]
 
 
 def its_workspace(data: Data) -> tuple[str, ...]:
@@ -132,7 +138,7 @@ RUN = Machine(
             "write it as <workspace>/<its number>",
         ),
         needs_parent=True,
-        host=lambda data: str(data["host"]),
+        host=its_host,
     ),
     bookkeeping=Bookkeeping(in_family_log=True),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum, auto
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
@@ -40,6 +40,14 @@ class State(StrEnum):
 
     OPEN = auto()
     CLOSED = auto()
+
+
+class WorkspaceData(TypedDict):
+    """The data of a workspace. `acknowledged` is the posted event that was read last."""
+
+    folder: str
+    host: str
+    acknowledged: str
 
 
 class NewWorkspace(Shape):
@@ -92,7 +100,7 @@ def mail_data(payload: Data) -> Data:
     return {**mail, **({"names": "hankweave"} if is_published(event) else {})}
 
 
-def is_ahead(ask: Ask) -> bool:
+def is_ahead(ask: Ask[WorkspaceData]) -> bool:
     """Whether the event comes after those that were read: none is read twice."""
     return _position(ask.payload["upto"]) > _position(ask.data["acknowledged"])
 
@@ -101,7 +109,7 @@ def _position(mail_id: str) -> tuple[int, ...]:
     return tuple(int(part) for part in mail_id.split("-"))
 
 
-def event_read(ask: Ask) -> Data:
+def event_read(ask: Ask[WorkspaceData]) -> Data:
     """Keep how far the posted events are read."""
     return {**ask.data, "acknowledged": ask.payload["upto"]}
 
