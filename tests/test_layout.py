@@ -265,7 +265,7 @@ def test_no_template_of_the_console_names_a_machine() -> None:
     found = {
         shown(path): quoted
         for path in sources("interlock/workers/console/templates/*.html")
-        if (quoted := names & set(re.findall(r"[\"'/](\w+)[\"'/]", path.read_text("utf-8"))))
+        if (quoted := names & set(re.findall(r"[\"'/:](\w+)[\"'/ ]", path.read_text("utf-8"))))
     }
 
     assert not found

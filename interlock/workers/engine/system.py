@@ -161,7 +161,7 @@ class System:
     number it returns that of the last run. `diffs` gives, for a machine whose records have a
     difference of files that only one computer can compare, the `DiffSource` as `module:attribute`.
     `starved` is the `module:function` that counts records which will never go on by themselves
-    although no person is asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted`
+    although no person is asked: it gets the `Records`, and returns a `StarvedCount`. `counted`
     lists the machines whose records `interlock top` counts by state, `shown` the fields of a
     record's data that `interlock show` prints if they are set.
     `by_hand` is where the commands are by which people fire triggers of its records, as
