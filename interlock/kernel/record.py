@@ -105,6 +105,11 @@ class Entry:
     slots: str = ""  # the name of the slots of which it needs one to be at work
 
     @property
+    def is_leased(self) -> bool:
+        """Whether somebody holds it, and is at work on it."""
+        return self.state == "leased"
+
+    @property
     def awaits_slot(self) -> bool:
         """Whether it waits for one of its slots, as a worker found when it would have begun."""
         return self.state == "owed" and self.holder == SLOT

@@ -14,7 +14,6 @@ from interlock.git.repository import Repository
 from interlock.system.agents import Logs, NoOutputError, read_logs, tail_agent
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
 from interlock.system.records import OutputSource, polls, reading
-from interlock.system.tables import Record
 from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import State, Trigger
 from interlock.systems.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
@@ -36,10 +35,10 @@ class Loops:
         self.client, self.records = client, client.records
         self.mailbox = Mailbox(self.records)
 
-    def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
+    def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Life:
         """Start an agent in a worktree of a repository on this computer.
 
-        `options` are the fields of `Birth` in interlock/systems/loops/machines/loop/payloads.py.
+        `options` are the fields of `NewLoop` in interlock/systems/loops/machines/loop/payloads.py.
         A name whose agent has stopped begins a new life, on the same branch and with the mail that
         is left.
         Raises AgentNameError, RefusedError for the repository, InvalidPayloadError.
@@ -86,7 +85,7 @@ class Loops:
             head_commit(repository)
         return {**fields, "repo": str(repository.root)}
 
-    def stop(self, name: str, *, reason: str = "", wait_s: float = 0) -> Record:
+    def stop(self, name: str, *, reason: str = "", wait_s: float = 0) -> Life:
         """Stop an agent, and wait up to `wait_s` until its process and its worktree are gone.
 
         Stopping it again changes nothing.
@@ -95,7 +94,7 @@ class Loops:
         self.client.fire(life, Trigger.OPERATOR_STOP, {"reason": reason}, reason=reason)
         return self._wait_for_cleanup(life, wait_s)
 
-    def fail(self, name: str, detail: str, *, wait_s: float = 0) -> Record:
+    def fail(self, name: str, detail: str, *, wait_s: float = 0) -> Life:
         """Stop an agent because of an error that another attempt cannot repair."""
         life = self.latest_life(name)
         self.client.fire(life, Trigger.FATAL_ERROR, {"detail": detail}, reason=detail)
@@ -180,7 +179,7 @@ class Loops:
             return read_prompt(paths.session(data["attempt"]), data["prompt"], data["digest"])
         return ""
 
-    def _wait_for_cleanup(self, life: str, wait_s: float) -> Record:
+    def _wait_for_cleanup(self, life: str, wait_s: float) -> Life:
         for _ in polls(wait_s):
             record = self.client.show(life)
             if not record.entries:

@@ -11,6 +11,7 @@ from interlock.git.errors import RefusedError
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Request
 from interlock.systems.loops.client import Loops
+from interlock.systems.loops.machines.loop.data import Life
 
 
 class MailRequest(Request):
@@ -50,7 +51,7 @@ def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict
     The message is being read again then. The repository is not checked again: since then it may
     have gone, or it is on another computer.
     """
-    found = client.records.views.records([life]).get(life)
+    found: Life | None = client.records.views.records([life]).get(life)
     if found is None or found.machine != "loop":
         return None
     fields = {"host": found.data["host"], **payload}

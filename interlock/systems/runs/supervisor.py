@@ -234,7 +234,7 @@ def _storable(name: str) -> str:
 
 
 def _may_be_active(record: Record) -> bool:
-    return any(entry.state == "leased" or entry.exclusive for entry in record.entries)
+    return any(entry.is_leased or entry.exclusive for entry in record.entries)
 
 
 def main() -> None:

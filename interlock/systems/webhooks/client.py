@@ -8,12 +8,10 @@ from typing import Any
 
 from interlock import CallError, Client, KernelError
 from interlock.system.records import of_machine
-from interlock.system.tables import Record
 from interlock.systems.webhooks.endpoints import open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
-from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData
+from interlock.systems.webhooks.machines.delivery.payloads import Delivery
 
-Delivery = Record[DeliveryData]
 LISTED_MAX = 1_000
 
 
@@ -52,6 +50,7 @@ class Webhooks:
         records = self.client.records
         ids = records.views.ids(records.machine("delivery"), states=[State.DEAD], newest=True)
         found: list[Delivery] = []
+        record: Delivery
         for record in records.views.each_record(ids):
             if len(found) == LISTED_MAX:
                 break

@@ -18,7 +18,11 @@ from interlock.system.records import (
 )
 from interlock.system.tables import Record
 from interlock.system.text import visible_json, visible_line
-from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData, MessageKind
+from interlock.systems.webhooks.machines.delivery.payloads import (
+    Delivery,
+    DeliveryData,
+    MessageKind,
+)
 
 LOG_LINES_MAX = 100  # of an ended record, in which the event of its end is looked for
 
@@ -77,9 +81,7 @@ def _end(records: Records, record: Record) -> dict[str, Any]:
     return {"record_id": record.id, "machine": record.machine, **named, "event": asdict(published)}
 
 
-def body_of(
-    delivery: Record[DeliveryData], data: Mapping[str, Any], form: str, namespace: str
-) -> MessageBody:
+def body_of(delivery: Delivery, data: Mapping[str, Any], form: str, namespace: str) -> MessageBody:
     """Write a message in the form that its endpoint wants. A repeated one has the same id."""
     event = cloud_event(
         id=delivery.id,

@@ -46,7 +46,7 @@ def _inherited(work: EffectWork[LoopData], paths: AgentPaths) -> dict[str, Any]:
     lives = Mailbox(work.records).life_records(paths.name)
     earlier = lives[: [life.id for life in lives].index(work.record.id)]
     for life in earlier:
-        if any(entry.name in USES_WORKTREE or entry.state == "leased" for entry in life.entries):
+        if any(entry.name in USES_WORKTREE or entry.is_leased for entry in life.entries):
             raise NotYetError(f"{life.id} is still being cleaned up")
     # A life that stopped before it had a worktree never inherited the read position itself.
     prepared = [life.data for life in earlier if life.data.get("worktree")]

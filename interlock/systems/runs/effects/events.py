@@ -77,7 +77,7 @@ def _refuse_second_reader(work: EffectWork, workspace: Record[WorkspaceData]) ->
     """Raise NotYetError, which tries again later, while an older lease of this effect reads."""
     own_number = _number(work.lease.token)
     for entry in workspace.entries:
-        is_reader = entry.name == work.lease.name and entry.state == "leased"
+        is_reader = entry.name == work.lease.name and entry.is_leased
         is_other = entry.suffix != work.lease.suffix
         if is_reader and is_other and _number(entry.token) < own_number:
             raise NotYetError("another worker reads the delivered events")

@@ -21,7 +21,6 @@ from typing import Any
 
 from interlock import Settings
 from interlock.system.records import NewsFeed, NewsItem, Records, Sweep, act_on_each
-from interlock.system.tables import Record
 from interlock.systems.webhooks.endpoints import (
     CARDS,
     ENDS,
@@ -30,7 +29,7 @@ from interlock.systems.webhooks.endpoints import (
     open_endpoints,
 )
 from interlock.systems.webhooks.machines.delivery.names import State
-from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData, MessageKind
+from interlock.systems.webhooks.machines.delivery.payloads import Delivery, MessageKind
 from interlock.systems.webhooks.machines.effects import WEBHOOK
 from interlock.systems.webhooks.settings import WebhookSettings
 
@@ -92,7 +91,7 @@ def _withdrawn(
         for endpoint in endpoints
     )
     opened = {_id_of(payload): payload for payload in payloads}
-    delivery: Record[DeliveryData]
+    delivery: Delivery
     for delivery in records.views.records(opened, readable_by=records.machines).values():
         if delivery.state != State.DROPPED:
             withdrawn = {**opened[delivery.id], "kind": MessageKind.CARD_WITHDRAWN}

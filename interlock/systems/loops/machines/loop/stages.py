@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Literal
 
 from interlock import Active, Terminal, Timer, Waiting
 from interlock.system.tables import Meaning
@@ -20,13 +20,15 @@ from interlock.systems.loops.machines.loop.names import SELF, State, Trigger
 from interlock.systems.loops.machines.loop.payloads import Next
 
 UNBEGUN = {"unbegun": True}
+Limit = Literal["initializing_s", "building_s", "spawning_s", "session_timeout_s", "grace_s"]
 
 
-def seconds(name: str) -> Callable[[Mapping[str, Any]], int | None]:
+def seconds(name: Limit) -> Callable[[LoopData], int | None]:
     """Return the delay, in ms, that the agent's data has under this name, in s."""
 
-    def delay(data: Mapping[str, Any]) -> int | None:
-        return None if data.get(name) is None else int(data[name]) * 1_000
+    def delay(data: LoopData) -> int | None:
+        limit_s = data.get(name)
+        return None if limit_s is None else limit_s * 1_000
 
     return delay
 

@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, TypedDict
 from pydantic import Field
 
 from interlock import Shape
-from interlock.system.tables import Word
+from interlock.system.tables import Record, Word
 from interlock.systems.webhooks.machines.delivery import limits
 
 Detail = Annotated[str, Field(max_length=limits.DETAIL_LENGTH_MAX)]
@@ -65,6 +65,9 @@ class DeliveryData(TypedDict):
     failure: NotRequired[AttemptFailure]
     wait_ms: NotRequired[int]
     dropped: NotRequired[str]
+
+
+Delivery = Record[DeliveryData]
 
 
 class DeliveryTaken(Shape):

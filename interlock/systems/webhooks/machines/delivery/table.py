@@ -64,6 +64,11 @@ def dropped(ask: Ask[DeliveryData]) -> Data:
     return {**ask.data, "dropped": ask.payload["reason"]}
 
 
+def wait_ms(data: DeliveryData) -> int:
+    """Return how long a delivery waits for its next attempt."""
+    return data["wait_ms"]
+
+
 TOO_LATE = {"detail": "no worker has sent it in an hour"}
 TOO_OLD = {"reason": f"nobody replayed it in {limits.DEAD_MS // 86_400_000} days"}
 
@@ -115,7 +120,7 @@ DELIVERY = Machine(
         ),
         Waiting(
             State.WAITING,
-            (Timer("backoff", lambda data: int(data["wait_ms"]), Trigger.DUE),),
+            (Timer("backoff", wait_ms, Trigger.DUE),),
             shown="waiting for another try",
         ),
         Waiting(
