@@ -14,6 +14,8 @@ from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import ProposalData, ThreadData
 
 ITEMS_MAX = 20
+FIRST = 1  # the version of the event by which a record was created
+NAMELESS = "producer"  # the source of a request whose producer gave none
 UNDERSTOOD = {
     questions.INTENT: "What seems to be wanted",
     questions.CONTEXT: "What seems to belong to it",
@@ -23,10 +25,12 @@ UNDERSTOOD = {
 
 def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
     """Yield the request, each proposal with how sure the model was, and the result."""
-    del client
     data = record.data
     text = request_text(data)
-    source = data["inciting"]["source"] or "a producer"
+    source = data["inciting"]["source"] or NAMELESS
+    if source == NAMELESS:
+        created = client.dispatch.views.events([(record.id, FIRST)])
+        source = next((event.cause.actor for event in created), f"a {NAMELESS}")
     yield Section(f"The request, from {source}", [Sentence(text)], place="first")
     for phase, proposal in data["proposals"].items():
         if proposal.get("cleared"):

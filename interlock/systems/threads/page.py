@@ -83,7 +83,7 @@ def _policy(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
         field.name.removesuffix("_micro").replace("_", " "): _axis(own, obeyed, field.name)
         for field in fields(AutonomyPolicy)
     }
-    parts.append(NamedCells(rows))
+    parts.append(NamedCells(rows, "For operators: what this policy allows"))
     yield Section("Policy", parts, is_reference=True)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.meaning import Meaning
@@ -12,7 +12,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.shortened import shortened
 from interlock.workers.client import Client
 from interlock.workers.console.card_summary import FAILED_KINDS
-from interlock.workers.console.plain_words import asked, name_words
+from interlock.workers.console.plain_words import asked, name_words, value_words
 from interlock.workers.engine.answer_schema import action_of
 from interlock.workers.systems import words_of
 from interlock.workers.terminal.page_parts import state_of
@@ -20,6 +20,7 @@ from interlock.workers.terminal.page_parts import state_of
 ACTS_READ = 100  # of all people, the latest: who answered longer ago does not wait for it any more
 AT_WORK_MS = 3_600_000
 TITLE_LENGTH_MAX = 60
+VALUES_LENGTH_MAX = 160
 Tone = Literal["good", "bad", "busy", "calm"]
 
 
@@ -79,8 +80,20 @@ def _result(client: Client, record: Record) -> AnswerResult:
         case Meaning.WORKS:
             return AnswerResult(record.id, title, "is being worked on.", "busy")
         case Meaning.DONE:
-            done = name_words(str(action_of(record.data).get("capability") or ""))
+            done = _in_words(action_of(record.data), client.dispatch.views.now_ms())
             return AnswerResult(record.id, title, f"is done{done and f': {done}'}.", "good")
         case Meaning.FAILED:
             return AnswerResult(record.id, title, f"failed: it is {state.words}.", "bad")
     return AnswerResult(record.id, title, f"is {state.words}.", "calm")
+
+
+def _in_words(action: Mapping[str, Any], now_ms: int) -> str:
+    """Say what was done, with its values in the order of the list: the shortest first."""
+    name = name_words(str(action.get("capability") or ""))
+    said = [
+        f"{name_words(each)} {value_words(value, now_ms)}"
+        for each, value in (action.get("parameters") or {}).items()
+        if value not in (None, "", [], {})
+    ]
+    values = shortened(", ".join(sorted(said, key=len)), VALUES_LENGTH_MAX)
+    return f"{name} ({values})" if values else name

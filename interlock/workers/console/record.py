@@ -10,7 +10,9 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
 
 from interlock.kernel.event import START, Event, Note
+from interlock.kernel.shown_stage import shown_stage
 from interlock.kernel.store.codec import reading
+from interlock.kernel.table import Terminal
 from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
@@ -111,6 +113,7 @@ def record(
         told=said,
         effects=machine.effects,
         story=stories,
+        has_ended=isinstance(shown_stage(machine, found["state"]), Terminal),
         details=unsaid(found["details"] or {}, seen.record),
         lines_max=LINES_MAX if len(seen.lines) == lines < LINES_MAX else 0,
         is_cut=len(seen.lines) == lines,

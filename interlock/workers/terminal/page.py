@@ -129,10 +129,14 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class NamedCells:
-    """Names with what they stand for. An empty text is left out."""
+    """Names with what they stand for. An empty text is left out.
+
+    Where there is a `summary`, a page of the console shows only this until a person opens it.
+    """
 
     kind: ClassVar[str] = "facts"
     rows: Mapping[str, Cell]
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
         assert box["height"] >= THUMB_PX, touched.inner_text()
     page.get_by_role("button", name="No, drop it").tap()
 
-    expect(page.locator("p.told")).to_contain_text("dismissed")
+    expect(page.locator("p.told")).to_contain_text("dropped")
     last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
     assert last.payload["reason"] == "too dear"
 

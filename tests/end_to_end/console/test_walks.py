@@ -164,7 +164,7 @@ def test_what_a_worker_does_is_sent_to_the_page_and_seen_without_a_click(
     page.add_init_script(ONLY_WHAT_IS_SENT)
     page.goto(f"/records/{paper}")
     seen = page.locator("input[name=seen]").input_value()
-    page.get_by_text("other triggers are not taken").click()
+    page.get_by_text("what does not apply now").click()
     page.get_by_label("Reason, for the log").fill("half a sentence")
     page.evaluate(NOTE_WHAT_APPEARS)
 

@@ -16,10 +16,23 @@ from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.systems.threads.threads import client_of, consent
+from tests.systems.threads.threads import (
+    ACTION,
+    CONFIRMED,
+    CONTEXT,
+    DECLARED,
+    STARTED,
+    bring,
+    client_of,
+    consent,
+    proposed,
+    step,
+    thread_payload,
+)
 from tests.workers.access.tokens import new_session
 from tests.workers.console.test_inbox import OWN, SITE, text_of
 
+MILK_DUE = {"title": "Buy milk", "due": "2026-12-03"}
 MILK = {"capability": "add_task", "parameters": {"title": "Buy milk"}}
 
 
@@ -93,3 +106,48 @@ def test_a_reason_alone_changes_nothing(browser: TestClient, interlock: Client) 
 
     assert refused.status_code == 422
     assert interlock.show("milk").state == "awaiting_confirmation"
+
+
+def test_a_request_without_a_source_is_from_who_handed_it_in(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", inciting={"title": "Paper"})
+    bring(interlock, "ink", "awaiting_confirmation", inciting={"title": "Ink", "source": "mail"})
+
+    assert "The request, from tester" in text_of(browser, "/inbox/paper")
+    assert "The request, from mail" in text_of(browser, "/inbox/ink")
+
+
+def test_what_was_done_is_told_with_its_values_and_who_decided_it(
+    browser: TestClient, interlock: Client
+) -> None:
+    interlock.submit(thread_payload("Milk"), machine="thread", id="milk")
+    declared = {**DECLARED, "requires_post_review": False}
+    action = proposed({**ACTION, **MILK, "parameters": MILK_DUE}, declared=declared)
+    for trigger, payload in [*CONTEXT, CONFIRMED, STARTED, action]:
+        step(interlock, "milk", trigger, payload)
+    Client(interlock.settings, actor="root").decide(
+        "milk", "approve", proposal=interlock.show("milk").proposal
+    )
+    result = {"at": "2026-12-03T10:00:00", "uid": "7f561b52-9d1f-4e8d-8d0c-0a1b2c3d4e5f"}
+    step(interlock, "milk", "execution_done", {"result": result})
+
+    told = text_of(browser, "/inbox?answered=milk")
+    page = text_of(browser, "/records/milk")
+
+    assert "is done: add task (title Buy milk, due Thursday 3 December 2026" in told
+    assert re.search(r"It is done : it ended \d+ s ago", page)
+    came = page.partition("What came of it")[2].partition("Timeline")[0]
+    assert came.startswith(" at Thursday 3 December 2026, 10:00 Technical values uid 7f561b52")
+    assert "Decided by root: approve." in came
+
+
+def test_a_thread_that_a_person_ended_is_dropped(browser: TestClient, interlock: Client) -> None:
+    consent(interlock, "milk", **MILK)
+
+    answer(browser, interlock, "milk", choice="reject", reason="we have some")
+
+    page = text_of(browser, "/records/milk")
+    assert "It is dropped : it ended" in page
+    assert "we have some" in page.partition("What came of it")[2].partition("Timeline")[0]
+    assert "dismissed" not in text_of(browser, "/inbox/milk")

@@ -266,7 +266,7 @@ def test_after_an_answer_comes_the_next_card_of_the_same_list_and_then_the_list(
 
     second = answered("two")
     assert second == "/inbox/three?answered=two&list=text%3Dbuy"
-    assert "Buy two is dismissed." in text_of(browser, second)
+    assert "Buy two is dropped." in text_of(browser, second)
     assert "2 of 3" in text_of(browser, "/inbox/three")
     assert answered("three").startswith("/inbox/one?"), "the one before, after the last"
     assert answered("one") == "/inbox?text=buy&answered=one"
@@ -401,7 +401,9 @@ def test_nobody_needs_you_only_if_nothing_that_you_answered_is_still_at_work(
     assert "Buy paper asks: It was done" in text_of(browser, done.headers["location"])
     interlock.decide("paper", "done", proposal=interlock.show("paper").proposal)
     assert "Nobody needs you" in text_of(browser, "/inbox")
-    assert "Buy paper is done: jot." in text_of(browser, done.headers["location"])
+    assert "Buy paper is done: jot (text as proposed)." in text_of(
+        browser, done.headers["location"]
+    )
 
 
 def test_a_value_from_the_words_of_a_person_says_so(browser: TestClient, interlock: Client) -> None:

@@ -269,7 +269,7 @@ def test_a_person_acts_on_a_record(interlock: Client, run_json: RunJson, run: Ru
     bring(interlock, "three", "awaiting_confirmation")
     assert run_json("cleanup", "three") == {"id": "three", "state": "cleaning_up"}
     bring(interlock, "two", "awaiting_confirmation")
-    assert "two is ■ dismissed" in run("cancel", "two", "--reason", "no").stdout
+    assert "two is ■ dropped" in run("cancel", "two", "--reason", "no").stdout
 
 
 def test_machines_prints_states_and_rows_in_the_documented_shape(run_json: RunJson) -> None:

@@ -267,7 +267,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         words=fixed(choices.OF_CLEANUP_FAILURE),
     ),
     Terminal(State.DONE, meaning=Meaning.DONE),
-    Terminal(State.DISMISSED),
+    Terminal(State.DISMISSED, shown="dropped"),
     Terminal(State.HANDED_OFF),
     Terminal(State.DONE_CLEANUP_SUCCESSFUL, shown="ended, cleaned up"),
 )
