@@ -9,8 +9,11 @@ from interlock.system.tables import ENDS_WELL, AbortReason, Record, TransitionRe
 from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.breaker import Trip
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.parent_task import cancelled_parent
 from interlock.systems.tasks.turn_reports import EndReport
 
@@ -46,15 +49,15 @@ def agent_outcome(
     if trip is not None:
         end |= {"code": f"breaker_{trip.cause}", "reason": trip.reason}
     if alive:
-        return Outcome("ended", end)
+        return Outcome(AgentTrigger.ENDED, end)
     failure = _spawn_failure(end_report)
     failure["reason"] = redaction.text(failure["reason"])[:REASON_LENGTH_MAX]
-    return Outcome("spawn_failed", {**end, **failure})
+    return Outcome(AgentTrigger.SPAWN_FAILED, {**end, **failure})
 
 
 def _why(abort: AbortReason | None, task: Outcome | None) -> TransitionReason:
     """Return why the agent ended. One whose task failed has not completed, whatever its exit."""
-    if task is not None and task.trigger == "failed":
+    if task is not None and task.trigger == Trigger.FAILED:
         told = task.payload.get("why")
         if told and told not in ENDS_WELL:
             return TransitionReason(told)
@@ -95,11 +98,11 @@ def why_stopped(records: Records, agent_id: str, task_id: str | None) -> tuple[s
         agent: Record[AgentData] = views.record(agent_id)
         if abort := (agent.data.get("end") or {}).get("abort"):
             return str(abort), ""
-        if agent.state == "dead":
+        if agent.state == AgentState.DEAD:
             return WORK_OVER, ""
         assert task_id is not None, "the stopped lease is the agent's or the task's"
         task: Record[TaskData] = views.record(task_id)
-        if task.state == "cancelled" and cancelled_parent(records, task):
+        if task.state == State.CANCELLED and cancelled_parent(records, task):
             return AbortReason.PARENT_ABORTED, ""
         failure = task.data.get("failure") or {}
         abort, words = failure.get("abort"), str(failure.get("reason", ""))

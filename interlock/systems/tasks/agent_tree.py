@@ -10,8 +10,9 @@ from interlock.system.records import Records
 from interlock.system.tables import AbortReason, Record, root_of
 from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 
-ALIVE = ("starting", "working", "idle")
+ALIVE = (AgentState.STARTING, AgentState.WORKING, AgentState.IDLE)
 
 
 def reached(

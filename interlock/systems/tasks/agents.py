@@ -14,7 +14,10 @@ from interlock.systems.tasks.agent_tree import ALIVE, reached
 from interlock.systems.tasks.identities import ensure_identity
 from interlock.systems.tasks.machines.abort import AbortScope
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.identity.table import IdentityData
+from interlock.systems.tasks.machines.identity.table import Trigger as IdentityTrigger
 from interlock.systems.tasks.machines.trust import MINIMUM_TRUST, Trust, allowed
 
 Scope = Literal["sibling", "session"]
@@ -56,12 +59,16 @@ class Agents:
     def promote(self, identity: str, *, reason: str = "") -> Record:
         """Raise the trust of an identity by one level."""
         of_machine(self.client.show(identity), "identity")
-        return self.client.fire(identity, "promoted", {"reason": reason}, reason=reason)
+        return self.client.fire(
+            identity, IdentityTrigger.PROMOTED, {"reason": reason}, reason=reason
+        )
 
     def retire(self, identity: str, *, reason: str = "") -> Record:
         """Take an identity out of service: it claims no task after its current one."""
         of_machine(self.client.show(identity), "identity")
-        return self.client.fire(identity, "retired", {"reason": reason}, reason=reason)
+        return self.client.fire(
+            identity, IdentityTrigger.RETIRED, {"reason": reason}, reason=reason
+        )
 
     def abort(self, agent: str, *, scope: Scope = "session", reason: str = "") -> Record:
         """Abort an agent's session with all agents below it, or its siblings.
@@ -75,12 +82,14 @@ class Agents:
             raise InvalidPayloadError("the abort", [f"scope {scope!r}: sibling or session"])
         record = of_machine(self.client.show(agent), "agent")
         if scope == "sibling":
-            return self.client.fire(agent, "siblings_aborted", {"reason": reason}, reason=reason)
-        if record.state == "dead":
+            return self.client.fire(
+                agent, AgentTrigger.SIBLINGS_ABORTED, {"reason": reason}, reason=reason
+            )
+        if record.state == AgentState.DEAD:
             self._abort_below(record, reason)
             return record
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
-        return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
+        return self.client.fire(agent, AgentTrigger.ENDED, {**end, "reason": reason}, reason=reason)
 
     def _abort_below(self, ended: Record[AgentData], reason: str) -> None:
         """End the agents below one that has ended.
@@ -93,7 +102,7 @@ class Agents:
             end = {"abort": why, "why": why_of(why), "reason": reason or f"{ended.id} was aborted"}
             # An agent between them that has ended already refuses it, also after a repetition.
             with suppress(IllegalTransitionError):
-                self.client.fire(agent, "ended", end, reason=reason)
+                self.client.fire(agent, AgentTrigger.ENDED, end, reason=reason)
 
     def _records(self, machine: str, backlog: str, states: Sequence[str] = ()) -> Iterator[Record]:
         views = self.records.views

@@ -27,6 +27,7 @@ from interlock.systems.tasks.idle_sessions import IdleSessions, session_fields
 from interlock.systems.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.systems.tasks.machines.agent.limits import LIMIT_S_MAX
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
@@ -121,7 +122,7 @@ def _start_agent(records: Records, task: Lease[TaskData], slot: Slot) -> None:
         reason = str(failure)[:REASON_LENGTH_MAX]
         payload = {"reason": reason, "code": "spawn_error"}
         with suppress(KernelError):
-            fire_as_holder(records, agent, "spawn_failed", payload)
+            fire_as_holder(records, agent, AgentTrigger.SPAWN_FAILED, payload)
 
 
 def _refuse_unjudgeable(records: Records, task: Lease[TaskData]) -> None:

@@ -23,6 +23,7 @@ from interlock.system.tables import Record
 from interlock.system.text import is_said
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.task_diff import SOURCE
@@ -41,7 +42,9 @@ def evidence(client: Client, record: Record[TaskData]) -> Iterator[Section]:
         yield Section("What the agent says it did", [Sentence(data["summary"])])
     if signals := data.get("signals"):
         listed = "\n".join(f"{each['type']} {each['value']}" for each in signals)
-        title = "What was verified" if record.state == "pending_approval" else "What is verified"
+        title = (
+            "What was verified" if record.state == State.PENDING_APPROVAL else "What is verified"
+        )
         yield Section(title, [Sentence(listed)])
     if data.get("changes"):
         touched: dict[str, Cell] = {

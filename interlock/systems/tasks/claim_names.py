@@ -9,10 +9,13 @@ from pathlib import Path
 from interlock import Settings
 from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.work_folders import work_folder_of
 
 # The states in which the last claim of a task is still the current one.
-CLAIM_STATES = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
+CLAIM_STATES = frozenset(
+    {State.CLAIMED, State.IN_PROGRESS, State.ORPHANED, State.DONE, State.PENDING_APPROVAL}
+)
 BRANCHES = "interlock"
 # The name of a record cannot contain it, so a review branch is never the branch of a claim.
 REVIEW_MARK = "=="

@@ -38,6 +38,7 @@ from interlock.system.records import Name, Request
 from interlock.system.tables import split_key
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.current_task import end_outcome, failure_outcome
+from interlock.systems.tasks.machines.task.names import Trigger
 
 HEARTBEAT = "heartbeat"
 
@@ -106,16 +107,16 @@ def _of_turn(report: Report | None) -> tuple[str, dict[str, Any]] | None:
 def _of_task(report: Report | None) -> tuple[str, dict[str, Any]] | None:
     match report:
         case AgentReady():
-            return "started", {}
+            return Trigger.STARTED, {}
         case WorkFinished(summary):
-            return "completed", {"summary": summary}
+            return Trigger.COMPLETED, {"summary": summary}
         case AgentFailed():
             given = failure_outcome(report).payload.items()
-            return "failed", {name: value for name, value in given if value is not None}
+            return Trigger.FAILED, {name: value for name, value in given if value is not None}
         case AgentBlocked() | SplitRequested():
             outcome = end_outcome(report)
             return outcome.trigger, dict(outcome.payload)
         case CancelRequested(child, reason):
-            return "child_cancelled", {"child": child, "reason": reason}
+            return Trigger.CHILD_CANCELLED, {"child": child, "reason": reason}
         case _:
             return None

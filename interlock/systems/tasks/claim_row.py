@@ -11,7 +11,9 @@ from interlock.system.tables import EFFECT_FAILED, AbortReason, Entry, Record
 from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState, classify
 
 LeaseMs = Callable[[str, str], int]
@@ -35,7 +37,7 @@ class ClaimRecords:
     @property
     def delivered(self) -> bool:
         """Whether the agent has delivered its work, which is now verified and merged."""
-        return self.present and self.task is not None and self.task.state == "done"
+        return self.present and self.task is not None and self.task.state == State.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def _owner(task: Record[TaskData] | None) -> str:
 
 def _doing(claim: ClaimRecords) -> str:
     """Return what is done with the task now; nothing is while a person is asked."""
-    if claim.task is not None and claim.task.state == "pending_approval":
+    if claim.task is not None and claim.task.state == State.PENDING_APPROVAL:
         return "asks you"
     if claim.task is not None and claim.agent is None and _is_unstarted(claim.task):
         return "not started"
@@ -116,11 +118,11 @@ def _doing(claim: ClaimRecords) -> str:
 
 def _is_unstarted(task: Record[TaskData]) -> bool:
     """Whether an external agent has claimed a task and has not reported that it works on it."""
-    return task.state == "claimed" and not task.data.get("agent")
+    return task.state == State.CLAIMED and not task.data.get("agent")
 
 
 def _has_succeeded(agent: Record[AgentData] | None) -> bool:
-    if agent is None or agent.state != "dead":
+    if agent is None or agent.state != AgentState.DEAD:
         return False
     end = agent.data.get("end") or {}
     return not (end.get("exit_code") or end.get("abort") or end.get("code"))
@@ -134,7 +136,7 @@ def _look(
     if claim.delivered:
         # The agent's process has ended or has its next task, while this task is being verified and
         # merged. The heartbeat is that of the effects that do so.
-        state, created_ms, has_pid = "working", now_ms, False
+        state, created_ms, has_pid = str(AgentState.WORKING), now_ms, False
     elif agent is not None:
         state, created_ms = agent.state, agent.created_ms
         has_pid = agent.data.get("pid") is not None
@@ -144,7 +146,7 @@ def _look(
         # An external agent has no record of its own: it starts until it reports that it works. It
         # may take its time, since the claim is released when it stops renewing the lease.
         starting = bool(task.data.get("agent")) or _is_unstarted(task)
-        state = "starting" if starting else "working"
+        state = AgentState.STARTING if starting else AgentState.WORKING
         created_ms = now_ms if _is_unstarted(task) else task.since_ms
         has_pid = False
     return classify(
@@ -216,7 +218,7 @@ def _last_message(claim: ClaimRecords) -> str:
         failures = _since_event(claim.task_log, EFFECT_FAILED)
         return next((_one_line(note.detail.get("detail")) for note in failures), "")
     agent = claim.agent
-    if agent is not None and agent.state == "dead":
+    if agent is not None and agent.state == AgentState.DEAD:
         return _end_of(agent.data.get("end") or {})
     for note in claim.agent_log:
         if isinstance(note, Note) and note.kind == "report_refused":

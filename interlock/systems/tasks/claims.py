@@ -31,6 +31,8 @@ from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scop
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
+from interlock.systems.tasks.machines.task.names import State, Trigger
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +84,7 @@ def claim(
     payload |= deadline_fields(records, record)
     records = records.named(ASSIGNMENT.name)
     try:
-        return records.fire(record, "claimed", payload, leased_by=records.holder).granted
+        return records.fire(record, Trigger.CLAIMED, payload, leased_by=records.holder).granted
     except REFUSALS as refusal:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None
@@ -124,7 +126,7 @@ def _admitted_claim(
     role = str(record.data["role"])
     identity = identity_id(record.root, name=name, role=role, command=command)
     payload = {**claimer, "identity": identity, "at_ms": records.views.now_ms()}
-    records.check(record, "claimed", payload)
+    records.check(record, Trigger.CLAIMED, payload)
     return payload
 
 
@@ -143,7 +145,7 @@ def deadline_of(records: Records, record: Record[TaskData]) -> Deadline:
     if asked_s := data.get("deadline_s"):
         return Deadline(int(asked_s), 1.0, ("set by the task",))
     machine = records.machine("task")
-    closed = views.ids(machine, root=record.root, states=["closed"], newest=True)
+    closed = views.ids(machine, root=record.root, states=[State.CLOSED], newest=True)
     others: Iterator[Record[TaskData]] = views.each_record(islice(closed, HISTORY_MAX))
     return deadline(
         scope=Scope(data["scope"]),
@@ -180,7 +182,7 @@ def begin_turn(records: Records, names: ClaimNames, **fields: str) -> None:
     turn = {"task": names.task, "number": names.number, **fields}
     records = records.named(ASSIGNMENT.name)
     records.create("turn", names.turn, turn)
-    records.fire(names.turn, "task_claimed")
+    records.fire(names.turn, TurnTrigger.TASK_CLAIMED)
 
 
 def fail_claim(records: Records, task: Lease[TaskData], failure: Exception) -> None:
@@ -193,9 +195,9 @@ def fail_claim(records: Records, task: Lease[TaskData], failure: Exception) -> N
     # Another try cannot help before a person has changed the repository, the task or a setting.
     final = {"final": isinstance(failure, RefusedError | CallError)}
     with suppress(KernelError):
-        records.named(ASSIGNMENT.name).fire(turn, "task_failed", payload)
+        records.named(ASSIGNMENT.name).fire(turn, TurnTrigger.TASK_FAILED, payload)
     with suppress(KernelError):
-        fire_as_holder(records, task, "failed", {**payload, **final})
+        fire_as_holder(records, task, Trigger.FAILED, {**payload, **final})
 
 
 def fire_as_holder(records: Records, lease: Lease, trigger: str, payload: Data) -> None:

@@ -14,6 +14,7 @@ from interlock.system.records import CLAIM_VARIABLES
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import TaskClaim, Tasks
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
+from interlock.systems.tasks.machines.task.names import Trigger
 
 app = typer.Typer()
 
@@ -89,7 +90,7 @@ def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
 @guarded
 def start(key: Key, token: Token, as_json: AsJson = False) -> None:
     """Report that the work on a claimed task has started."""
-    _report(key, token, "started", as_json=as_json)
+    _report(key, token, Trigger.STARTED, as_json=as_json)
 
 
 @app.command()
@@ -101,14 +102,14 @@ def done(
     as_json: AsJson = False,
 ) -> None:
     """Report that a claimed task is done; it is verified next."""
-    _report(key, token, "completed", as_json=as_json, summary=summary)
+    _report(key, token, Trigger.COMPLETED, as_json=as_json, summary=summary)
 
 
 @app.command(name="fail")
 @guarded
 def failed(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False) -> None:
     """Report that a claimed task failed; it is tried again while it has retries left."""
-    _report(key, token, "failed", as_json=as_json, reason=reason)
+    _report(key, token, Trigger.FAILED, as_json=as_json, reason=reason)
 
 
 @app.command()
@@ -125,7 +126,7 @@ def block(
     as_json: AsJson = False,
 ) -> None:
     """Report that a claimed task waits for another task or for a person."""
-    _report(key, token, "blocked", as_json=as_json, on=on, kind="task" if task else "text")
+    _report(key, token, Trigger.BLOCKED, as_json=as_json, on=on, kind="task" if task else "text")
 
 
 @app.command(name="cancel-child")
@@ -138,14 +139,14 @@ def cancel_child(
     as_json: AsJson = False,
 ) -> None:
     """Cancel a subtask of a claimed task."""
-    _report(key, token, "child_cancelled", as_json=as_json, child=child, reason=reason)
+    _report(key, token, Trigger.CHILD_CANCELLED, as_json=as_json, child=child, reason=reason)
 
 
 @app.command()
 @guarded
 def release(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False) -> None:
     """Give a claimed task back before its work has started, or confirm the order to stop."""
-    _report(key, token, "released", as_json=as_json, reason=reason)
+    _report(key, token, Trigger.RELEASED, as_json=as_json, reason=reason)
 
 
 @app.command()
@@ -173,7 +174,7 @@ def split(
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     sources = [context.get_parameter_source(name) for name in ("key", "token")]
     if key and token and task in (None, key.partition(":")[0]):
-        _report(key, token, "split", as_json=as_json, subtasks=parts)
+        _report(key, token, Trigger.SPLIT, as_json=as_json, subtasks=parts)
     elif not task:
         needed = "give an open task, or both the key and the token of your claim"
         fail(needed, as_json=as_json, kind="UsageError")

@@ -29,6 +29,7 @@ from interlock.system.records import of_machine
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTasks
+from interlock.systems.tasks.machines.task.names import Trigger
 
 app = typer.Typer()
 
@@ -211,7 +212,7 @@ def unblock(
     task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Open a blocked task again."""
-    _fire("unblocked", task, reason, actor, as_json=as_json)
+    _fire(Trigger.UNBLOCKED, task, reason, actor, as_json=as_json)
 
 
 @app.command()
@@ -253,7 +254,7 @@ def requeue(
 @guarded
 def retry(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """Open a failed task again, even if it has no retries left."""
-    _fire("retried", task, reason, actor, as_json=as_json)
+    _fire(Trigger.RETRIED, task, reason, actor, as_json=as_json)
 
 
 def _decide(

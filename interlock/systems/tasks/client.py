@@ -35,6 +35,7 @@ from interlock.systems.tasks.claims import (
 )
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.parent_task import refuse_other_tasks
@@ -47,7 +48,7 @@ from interlock.systems.tasks.waits import Waits, unclaimed
 
 NAME_LENGTH_MAX = 40  # characters of the name that is made of the title of a task
 # `fail_stage` fails the tasks in these states: no agent works on them.
-STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
+STAGE_STATES = (State.PLANNED, State.OPEN, State.BLOCKED, State.WAITING_FOR_SUBTASKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class Tasks:
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
         payload = claim_payload(self.records, found, claimer, name=owner, command="")
         payload |= deadline_fields(self.records, found)
-        lease = self.records.fire(task, "claimed", payload, leased_by=owner).granted
+        lease = self.records.fire(task, Trigger.CLAIMED, payload, leased_by=owner).granted
         external_claim.begin_turn_of(self.records, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 
@@ -181,16 +182,16 @@ class Tasks:
         is too low, InvalidPayloadError for a wrong part and for a task that is no subtask.
         """
         task, suffix = split_key(key)
-        if trigger == "released" and external_claim.confirm_stop(self.records, key, token):
+        if trigger == Trigger.RELEASED and external_claim.confirm_stop(self.records, key, token):
             return self.client.show(task)
         fields = dict(payload or {})
-        if trigger == "split":
+        if trigger == Trigger.SPLIT:
             check_parts(self.records, fields.get("subtasks"))
-        if trigger == "child_cancelled":
+        if trigger == Trigger.CHILD_CANCELLED:
             refuse_other_tasks(task, fields.get("child"))
         # The same report sent twice counts once; reports that differ are not confused.
         op_id = f"{token}:{trigger}:{digest(trigger, encode(fields, 'the payload'))}"
-        if trigger == "completed":
+        if trigger == Trigger.COMPLETED:
             # How long it worked on the task: the deadlines of later tasks are derived from it.
             worked_ms = self.records.views.now_ms() - self.client.show(task).since_ms
             worked_s = max(worked_ms, 0) / 1_000
@@ -207,7 +208,7 @@ class Tasks:
         """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""
         of_machine(self.client.show(task), "task")
         check_parts(self.records, parts)
-        return self.client.fire(task, "split", {"subtasks": parts})
+        return self.client.fire(task, Trigger.SPLIT, {"subtasks": parts})
 
     def requeue(
         self,
@@ -258,7 +259,7 @@ class Tasks:
             if not chosen or task.state not in STAGE_STATES:
                 continue
             with suppress(CallError):
-                self.client.fire(task.id, "stage_failed", {"reason": reason}, reason=reason)
+                self.client.fire(task.id, Trigger.STAGE_FAILED, {"reason": reason}, reason=reason)
                 failed.append(str(task.id))
         return failed
 

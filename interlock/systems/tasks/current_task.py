@@ -45,6 +45,8 @@ from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX, SUMMARY_LENGTH_MAX
 from interlock.systems.tasks.machines.task.lost import runs_once
+from interlock.systems.tasks.machines.task.names import State, Trigger
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.turn_reports import TurnReports
@@ -140,7 +142,7 @@ class CurrentTask:
 
     def report_spawned(self) -> None:
         """Report that the agent's process runs, which leads the turn to `spawning`."""
-        self.reports.fire("agent_spawned")
+        self.reports.fire(TurnTrigger.AGENT_SPAWNED)
 
     def begin_if_once(self) -> None:
         """Report a task that may not be repeated as started, before its agent is given it.
@@ -148,17 +150,17 @@ class CurrentTask:
         If this process died after that, the agent would count as lost. Raises KernelError.
         """
         if runs_once(self.data):
-            self.work.fire(Outcome("started"))
+            self.work.fire(Outcome(Trigger.STARTED))
 
     def report_started(self) -> None:
         """Report that the agent works on the task, which leads the turn to `running`.
 
         The published table has the same trigger for this step as for that of `report_spawned`.
         """
-        if self.work.record.state == "claimed":
+        if self.work.record.state == State.CLAIMED:
             with suppress(KernelError):
-                self.work.fire(Outcome("started"))
-        self.reports.fire("agent_spawned")
+                self.work.fire(Outcome(Trigger.STARTED))
+        self.reports.fire(TurnTrigger.AGENT_SPAWNED)
 
     def trip(self) -> Trip | None:
         """Return why the circuit breaker ends the agent, or None."""
@@ -203,7 +205,7 @@ class CurrentTask:
             log.exception("the end of the work of %s could not be reported", self.work.key)
         self.reported = True
         verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
-        self.reports.fire("task_failed", reason=f"the agent {verb} its task")
+        self.reports.fire(TurnTrigger.TASK_FAILED, reason=f"the agent {verb} its task")
         return ""
 
     def refused(self, end_report: AgentBlocked | SplitRequested, refusal: str) -> AgentFailed:
@@ -213,7 +215,7 @@ class CurrentTask:
         person can resolve what it waits for, promote the agent, or try the task again.
         """
         outcome = end_outcome(end_report)
-        what = f" ({outcome.payload['on']})" if outcome.trigger == "blocked" else ""
+        what = f" ({outcome.payload['on']})" if outcome.trigger == Trigger.BLOCKED else ""
         identity = self.data["claim"]["identity"]
         remedy = f"`interlock agent promote {identity}` raises it"
         error = f"its report {outcome.trigger}{what} was refused: {refusal}; {remedy}"
@@ -224,7 +226,7 @@ class CurrentTask:
         payload = {"child": request.child, "reason": request.reason[:REASON_LENGTH_MAX]}
         try:
             refuse_other_tasks(self.record_id, request.child)
-            self.work.fire(Outcome("child_cancelled", payload))
+            self.work.fire(Outcome(Trigger.CHILD_CANCELLED, payload))
         except GuardRefusedError as refusal:
             return refusal.why
         except KernelError as refusal:
@@ -236,7 +238,7 @@ class CurrentTask:
         took_s = time.monotonic() - self.begun_at
         tree = self.tree()
         if not tree.folder.is_dir():
-            return Outcome("orphaned", {"reason": "its worktree is gone"})
+            return Outcome(Trigger.ORPHANED, {"reason": "its worktree is gone"})
         with suppress(KernelError):
             self.work.note("activity", {"doing": "committing"})
         message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
@@ -244,51 +246,51 @@ class CurrentTask:
             commit_all(self.repository(), tree, message=message, identity=COMMITTER)
         except (GitError, OSError) as refusal:
             reason = save_uncommitted(self.repository(), tree, refusal, message=message)
-            return Outcome("failed", {"reason": reason})
+            return Outcome(Trigger.FAILED, {"reason": reason})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
         within_s = self.work.records.settings.of(TaskSettings).verify_s
         hooks, sandbox = self.data["stop_hooks"], self.sandbox
         sandbox = check_sandbox(sandbox, self.claim.repo, tree.folder)
         if refused := stop_hook_refusal(hooks, tree.folder, sandbox, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
-            return Outcome("failed", {"reason": refused, "why": why})
+            return Outcome(Trigger.FAILED, {"reason": refused, "why": why})
         text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
         summary = text or "the agent succeeded and reported no summary"
         where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
-        return Outcome("completed", {"summary": summary, **where})
+        return Outcome(Trigger.COMPLETED, {"summary": summary, **where})
 
     def failure(self, ended: Exit, abort: AbortReason, trip: Trip | None) -> Outcome:
         """Return the outcome to report for an agent that was ended, or ended with an error."""
         if trip is not None:
             codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
-            return Outcome("failed", {**codes, "reason": trip.reason, "final": trip.final})
+            return Outcome(Trigger.FAILED, {**codes, "reason": trip.reason, "final": trip.final})
         if ended.reason_by_us == KILL_BY_PASSED:
             # It has done nothing wrong, so this is no failed try. How far it came is not known.
             self.report_started()
-            return Outcome("orphaned", {"reason": ended.lease_lost})
+            return Outcome(Trigger.ORPHANED, {"reason": ended.lease_lost})
         by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
         silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
-        if silent and self.work.record.state == "in_progress":
+        if silent and self.work.record.state == State.IN_PROGRESS:
             # A killed agent could not report how its work went: the recovery looks at the work.
             reason = f"its process was killed, exit code {ended.code}"
-            return Outcome("orphaned", {"reason": reason, "abort": abort})
+            return Outcome(Trigger.ORPHANED, {"reason": reason, "abort": abort})
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
         known = "" if abort is AbortReason.UNKNOWN else f"{abort}, "
         reason = f"its agent ended with {known}exit code {ended.code}: {last or 'no output'}"
-        return Outcome("failed", {"reason": reason, "abort": abort, "why": why_of(abort)})
+        return Outcome(Trigger.FAILED, {"reason": reason, "abort": abort, "why": why_of(abort)})
 
     def report(self, outcome: Outcome) -> None:
         """Fire the outcome at the task, and its consequence at the turn."""
         outcome = self._without_secrets(outcome)
-        if outcome.trigger == "completed":
+        if outcome.trigger == Trigger.COMPLETED:
             self.reports.finish()
-        elif outcome.trigger != "orphaned":
+        elif outcome.trigger != Trigger.ORPHANED:
             # The turn of an orphaned task goes on: its worktree is kept until the recovery is over.
             names = ("reason", "why", "abort")
             payload = {name: value for name, value in outcome.payload.items() if name in names}
-            self.reports.fire("task_failed", **payload)
+            self.reports.fire(TurnTrigger.TASK_FAILED, **payload)
         self.reported = True
-        report_outcome(self.work, outcome, fallback="failed")
+        report_outcome(self.work, outcome, Trigger.FAILED)
 
     def _without_secrets(self, outcome: Outcome) -> Outcome:
         """Return an outcome in whose texts, which agents and hooks have printed, no secret is."""
@@ -301,7 +303,7 @@ class CurrentTask:
         return replace(outcome, payload={**outcome.payload, **texts})
 
 
-def report_outcome(work: EffectWork, outcome: Outcome, *, fallback: str) -> None:
+def report_outcome(work: EffectWork, outcome: Outcome, fallback: str) -> None:
     """Fire an outcome. If the call is refused, fire the trigger `fallback` with the reason."""
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
     try:
@@ -320,7 +322,7 @@ def failure_outcome(report: AgentFailed) -> Outcome:
     abort = report.abort or (ABORT_OF.get(report.reason) if report.reason else None)
     payload = {"reason": report.error[:REASON_LENGTH_MAX], "why": report.reason, "abort": abort}
     return Outcome(
-        "failed", {**payload, "retry_after_s": report.retry_after_s, "final": report.final}
+        Trigger.FAILED, {**payload, "retry_after_s": report.retry_after_s, "final": report.final}
     )
 
 
@@ -328,11 +330,11 @@ def end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
     """Return the outcome of a task whose agent reported that it waits, or is to be split."""
     match end_report:
         case AgentBlocked(task=str(task)):
-            return Outcome("blocked", {"on": task, "kind": "task"})
+            return Outcome(Trigger.BLOCKED, {"on": task, "kind": "task"})
         case AgentBlocked(text=text):
-            return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
+            return Outcome(Trigger.BLOCKED, {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
         case SplitRequested(subtasks=subtasks):
-            return Outcome("split", {"subtasks": [_part(subtask) for subtask in subtasks]})
+            return Outcome(Trigger.SPLIT, {"subtasks": [_part(subtask) for subtask in subtasks]})
 
 
 def _part(subtask: Subtask) -> dict[str, Any]:

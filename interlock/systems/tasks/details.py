@@ -10,6 +10,7 @@ from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.questions import counts_text
 from interlock.systems.tasks.machines.task.stages import deadline, subtasks_limit
 from interlock.systems.tasks.next_try import next_try_s
@@ -83,7 +84,7 @@ def _deadline(record: Record[TaskData], now_ms: int) -> str:
 
 def _subtasks(record: Record[TaskData], now_ms: int) -> str:
     """Return how many subtasks a task waits for, and how long it does before a person is asked."""
-    if record.state != "waiting_for_subtasks":
+    if record.state != State.WAITING_FOR_SUBTASKS:
         return ""
     number = len(record.data["children"])
     limit = duration(subtasks_limit(record.data) or 0)

@@ -16,20 +16,23 @@ from interlock.system.tables import START, Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.turn_reports import TO_VERIFICATION, TO_WORK, fire_turn, lead_turn
+from interlock.systems.tasks.machines.task.names import Trigger
+from interlock.systems.tasks.machines.turn.table import State as TurnState
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
+from interlock.systems.tasks.turn_reports import TO_VERIFICATION, TO_WORK, Way, fire_turn, lead_turn
 
 # The way on which the turn is led after a report on the task, whatever state the turn is in.
-WAYS = {"started": TO_WORK, "completed": TO_VERIFICATION}
+WAYS: Mapping[str, Way] = {Trigger.STARTED: TO_WORK, Trigger.COMPLETED: TO_VERIFICATION}
 # The reports on the task that fail the turn.
-FAILING = ("failed", "blocked", "split", "released")
+FAILING = (Trigger.FAILED, Trigger.BLOCKED, Trigger.SPLIT, Trigger.RELEASED)
 STOP_CONFIRMED = "stop_confirmed"
 # The reports on the turn itself, each with its trigger: the end of a compaction is published as
 # `verify_requested`.
 OWN_REPORTS: Mapping[str, str] = {
-    "tool_started": "tool_started",
-    "tool_completed": "tool_completed",
-    "compact_needed": "compact_needed",
-    "compacted": "verify_requested",
+    "tool_started": TurnTrigger.TOOL_STARTED,
+    "tool_completed": TurnTrigger.TOOL_COMPLETED,
+    "compact_needed": TurnTrigger.COMPACT_NEEDED,
+    "compacted": TurnTrigger.VERIFY_REQUESTED,
 }
 
 
@@ -62,7 +65,7 @@ def begin_turn_of(records: Records, task: Record[TaskData]) -> None:
     names = claim_names(task)
     with suppress(CallError):
         begin_turn(records, names)
-        fire_turn(records, names.turn, "agent_spawned", {})
+        fire_turn(records, names.turn, TurnTrigger.AGENT_SPAWNED, {})
 
 
 def follow(records: Records, key: str, task: Record[TaskData], trigger: str, reason: str) -> None:
@@ -80,7 +83,7 @@ def follow(records: Records, key: str, task: Record[TaskData], trigger: str, rea
             lead_turn(records, turn, WAYS[trigger])
         elif trigger in FAILING:
             failed = {"reason": reason or f"its agent reported {trigger}"}
-            fire_turn(records, turn, "task_failed", failed)
+            fire_turn(records, turn, TurnTrigger.TASK_FAILED, failed)
 
 
 def report(
@@ -95,7 +98,7 @@ def report(
         known = ", ".join(OWN_REPORTS)
         raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
     turn = ClaimNames(task.id, int(task.data["claimed"])).turn
-    compacting = records.views.record(turn).state == "compacting"
+    compacting = records.views.record(turn).state == TurnState.COMPACTING
     is_repeated = bool(op_id) and records.was_made(turn, op_id)
     if name == "compacted" and not (compacting or is_repeated):
         # In any other state the same trigger would begin the verification of the work.
@@ -106,7 +109,7 @@ def report(
 
 def _is_claimed_again(records: Records, key: str) -> bool:
     lines = _log_since_claim(records, key)
-    return any(isinstance(line, Event) and line.trigger == "claimed" for line in lines)
+    return any(isinstance(line, Event) and line.trigger == Trigger.CLAIMED for line in lines)
 
 
 def _log_since_claim(records: Records, key: str) -> Iterator[Event | Note]:

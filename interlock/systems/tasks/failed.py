@@ -14,12 +14,13 @@ from interlock.system.records import Records
 from interlock.system.tables import START, Record, record_id
 from interlock.systems.tasks.claim_names import CLAIM_STATES
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State, Trigger
 
 LISTED_MAX = 10_000  # failed tasks of one answer
 PAGE = 100  # failed tasks that are read at one time
 LINES_READ = 500  # of each log, in one round trip
 # A transition from a claim to one of these states ends the try; so does every one to `failed`.
-FAILURE_TARGETS = frozenset({"open", "orphaned"})
+FAILURE_TARGETS = frozenset({State.OPEN, State.ORPHANED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class FailedTasks:
         machines = self.client.records.machines
         if backlog:
             root = record_id(backlog)
-            ids = self.views.ids(machines["task"], root=root, states=["failed"])
+            ids = self.views.ids(machines["task"], root=root, states=[State.FAILED])
             records = self.views.each_record(ids, readable_by=machines)
             given_up = filter(_is_given_up, records)
             return nsmallest(limit, given_up, key=lambda record: record.since_ms)
@@ -109,7 +110,7 @@ class FailedTasks:
         cursor, is_last = "", False
         while not is_last:
             page = self.client.page(
-                machine="task", state="failed", limit=PAGE, cursor=cursor, newest=False
+                machine="task", state=State.FAILED, limit=PAGE, cursor=cursor, newest=False
             )
             yield from page.ids
             cursor, is_last = page.cursor, not page.cursor
@@ -154,10 +155,10 @@ class FailedTasks:
         for event in lines:
             if not isinstance(event, Event):
                 continue
-            if event.trigger == "claimed":
+            if event.trigger == Trigger.CLAIMED:
                 number += 1
             left_claim = event.source in CLAIM_STATES and event.target in FAILURE_TARGETS
-            if event.target == "failed" or left_claim:
+            if event.target == State.FAILED or left_claim:
                 yield _failed_try(self.records, number, event)
 
     def _replay(self, task: str, reason: str) -> ReplayResult:
@@ -167,7 +168,7 @@ class FailedTasks:
                 return ReplayResult(task, replayed=False, reason=_why_not(record))
             # The version is of the failure seen here: a failure that came later is not replayed.
             self.client.records.fire(
-                task, "retried", {"reason": reason}, reason=reason, version=record.entered
+                task, Trigger.RETRIED, {"reason": reason}, reason=reason, version=record.entered
             )
         except (CallError, ConflictError, FencedError, HeldError) as refusal:
             return ReplayResult(task, replayed=False, reason=str(refusal))
@@ -175,14 +176,14 @@ class FailedTasks:
 
 
 def _is_given_up(record: Record[TaskData]) -> bool:
-    failed = record.machine == "task" and record.state == "failed"
+    failed = record.machine == "task" and record.state == State.FAILED
     return failed and bool(record.data.get("given_up"))
 
 
 def _why_not(record: Record[TaskData]) -> str:
     if record.machine != "task":
         return f"it is of the machine {record.machine}, not a task"
-    if record.state == "failed":
+    if record.state == State.FAILED:
         return "it will be tried again by itself; `interlock task retry` tries it now"
     return f"it is {record.state}, not failed"
 

@@ -10,6 +10,7 @@ from interlock import Settings
 from interlock.system.errors import HeldError, IdTakenError
 from interlock.system.records import Records, SettingsError
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
+from interlock.systems.tasks.machines.identity.table import State as IdentityState
 from interlock.systems.tasks.machines.trust import Trust
 from interlock.systems.tasks.settings import TaskSettings
 
@@ -29,7 +30,7 @@ def ensure_identity(records: Records, root: str, *, name: str, role: str, comman
     new_id = identity_id(root, name=name, role=role, command=command)
     with suppress(IdTakenError):
         records.named(ASSIGNMENT.name).create("identity", new_id, fields)
-    if records.views.record(new_id).state == "retired":
+    if records.views.record(new_id).state == IdentityState.RETIRED:
         raise HeldError(new_id, f"the agent {name} was taken out of service by a person")
     return new_id
 

@@ -15,6 +15,8 @@ from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent, root_of
 from interlock.systems.tasks.agent_slots import Occupant, occupants
 from interlock.systems.tasks.claims import may_be_claimed
+from interlock.systems.tasks.machines.agent.table import State as AgentState
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.task.data import TaskData
 
@@ -39,7 +41,7 @@ def session_fields(data: TaskData) -> dict[str, Any]:
 def was_ended(records: Records, agent: str) -> bool:
     """Whether an agent is dead, as far as the store can be asked now."""
     with suppress(KernelError):
-        return records.views.record(agent).state == "dead"
+        return records.views.record(agent).state == AgentState.DEAD
     return False
 
 
@@ -64,13 +66,13 @@ class IdleSessions:
 
     def end_one(self) -> None:
         """End the session that has been idle for longest, unless a slot is about to be free."""
-        if not self._idle or any(agent.state == "dead" for _, agent in self._agents):
+        if not self._idle or any(agent.state == AgentState.DEAD for _, agent in self._agents):
             return
         _, agent = min(self._idle, key=lambda each: each[1].since_ms)
         reason = {"reason": "another task waited for its slot"}
         # It may have got a task, or have ended, meanwhile.
         with suppress(CallError, FencedError):
-            self.records.named(ASSIGNMENT.name).fire(agent.id, "recycled", reason)
+            self.records.named(ASSIGNMENT.name).fire(agent.id, AgentTrigger.RECYCLED, reason)
 
     @cached_property
     def _agents(self) -> list[tuple[Occupant, RecordContent]]:
@@ -84,4 +86,4 @@ class IdleSessions:
 
     @cached_property
     def _idle(self) -> list[tuple[Occupant, RecordContent]]:
-        return [each for each in self._agents if each[1].state == "idle"]
+        return [each for each in self._agents if each[1].state == AgentState.IDLE]

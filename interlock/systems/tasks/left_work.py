@@ -16,6 +16,8 @@ from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.turn.table import State as TurnState
 from interlock.systems.tasks.machines.turn.table import TurnData
 
 CLAIMS_SHOWN_MAX = 20  # claims of a task, the newest, whose work is listed
@@ -81,12 +83,12 @@ def _left_by(
     left = data.get("left", {})
     host = str(data.get("host") or "")
     if ref := left.get("ref"):
-        if record.state == "closed" and ref.startswith(HEADS):
+        if record.state == State.CLOSED and ref.startswith(HEADS):
             ref = saved_ref(ref.removeprefix(HEADS))
         place = f"at {ref}" if not ref.startswith(HEADS) else f"on {ref.removeprefix(HEADS)}"
         return LeftWork(number, host, place, checkout_command(str(data["repo"]), ref))
     folder = str(left.get("worktree") or "")
-    if not folder and turn.state != "reaped" and data.get("repo"):
+    if not folder and turn.state != TurnState.REAPED and data.get("repo"):
         folder = str(data.get("worktree") or "")
     if not folder:
         return None

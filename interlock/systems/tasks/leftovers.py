@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.system.agents import kill_leftovers, process_label
 from interlock.system.errors import UnknownRecordError
 from interlock.system.records import Records
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.work_folders import work_folder_of
 
 
@@ -14,7 +15,7 @@ def kill_leftovers_of(records: Records, agent: str) -> None:
     Call it only after the grace period of the agent's supervisor.
     """
     try:
-        dead = records.views.record(agent).state == "dead"
+        dead = records.views.record(agent).state == AgentState.DEAD
     except UnknownRecordError:
         return
     kill_leftovers(

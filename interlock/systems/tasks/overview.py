@@ -16,7 +16,9 @@ from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, row_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.settings import TaskSettings
@@ -27,9 +29,9 @@ LOG_LINES_READ = 10  # of each task and agent that is shown
 DEAD_SHOWN_MS = 60_000  # an agent that has ended is shown for so long
 
 LISTED_MACHINES = ("task", "agent")
-LIVE_STATES = ("working", "starting", "idle")
+LIVE_STATES = (AgentState.WORKING, AgentState.STARTING, AgentState.IDLE)
 # `done` comes first: such a task is not merged yet, and its agent may have ended already.
-CLAIMED_STATES = ("done", "in_progress", "claimed")
+CLAIMED_STATES = (State.DONE, State.IN_PROGRESS, State.CLAIMED)
 # The order of rows: claims that need attention come first.
 ORDER = (
     VisualState.STALLED,
@@ -110,7 +112,7 @@ class TasksReader:
         claims, more = self._claims(counts_by_state, now_ms)
         rows = [row_of(claim, now_ms, self.thresholds, self._lease_ms) for claim in claims]
         looks = Counter(row.look for row in rows)
-        opened = counts_by_state.some("task", ["open"])
+        opened = counts_by_state.some("task", [State.OPEN])
         first = min(opened, key=lambda row: row.since_ms, default=None)
         return TasksOverview(
             at_ms=now_ms,
@@ -123,7 +125,7 @@ class TasksReader:
             oldest=AgedRecord(first.id, "task", first.state, age_s(now_ms, first.since_ms))
             if first
             else None,
-            next_tries=self._next_tries(counts_by_state.some("task", ["failed"]), now_ms),
+            next_tries=self._next_tries(counts_by_state.some("task", [State.FAILED]), now_ms),
         )
 
     def _lease_ms(self, machine: str, effect: str) -> int:
@@ -150,9 +152,9 @@ class TasksReader:
         for machine_state in with_rows:
             limits |= _shared(_only(counts_by_key, machine_state))
         # Only the oldest open task is named.
-        limits |= {key: 1 for key, n in _only(counts_by_key, ("task", "open")).items() if n}
-        dead = dict.fromkeys(_only(counts_by_key, ("agent", "dead")), ROWS_MAX)
-        failed = dict.fromkeys(_only(counts_by_key, ("task", "failed")), FAILED_MAX)
+        limits |= {key: 1 for key, n in _only(counts_by_key, ("task", State.OPEN)).items() if n}
+        dead = dict.fromkeys(_only(counts_by_key, ("agent", AgentState.DEAD)), ROWS_MAX)
+        failed = dict.fromkeys(_only(counts_by_key, ("task", State.FAILED)), FAILED_MAX)
         pages = [
             *views.list_in_states(limits).values(),
             *views.list_in_states(dead | failed, newest=True).values(),
@@ -167,7 +169,7 @@ class TasksReader:
             for machine in LISTED_MACHINES
             for state in self.states[machine]
         }
-        dead = {key: limits.pop(key) for key in _only(limits, ("agent", "dead"))}
+        dead = {key: limits.pop(key) for key in _only(limits, ("agent", AgentState.DEAD))}
         scanned = views.list_in_states(limits)
         pages = [*scanned.values(), *views.list_in_states(dead, newest=True).values()]
         kept = [[row for row in page if root_of(row.id) == self.backlog] for page in pages]
@@ -180,7 +182,9 @@ class TasksReader:
     def _claims(self, counts_by_state: StateCounts, now_ms: int) -> tuple[list[ClaimRecords], int]:
         """Return the claims that get a row, and at least how many get none."""
         views = self.records.views
-        ended = sorted(counts_by_state.some("agent", ["dead"]), key=lambda row: -row.since_ms)
+        ended = sorted(
+            counts_by_state.some("agent", [AgentState.DEAD]), key=lambda row: -row.since_ms
+        )
         lately = [row for row in ended if row.since_ms > now_ms - DEAD_SHOWN_MS]
         shown = [row.id for row in (*counts_by_state.some("agent", LIVE_STATES), *lately)][
             :ROWS_MAX
@@ -206,9 +210,9 @@ class TasksReader:
         rest = [agents[agent] for agent in shown if agent in agents and agent not in covered]
         claims += [_claim_of_agent(agent, tasks) for agent in rest]
         # A claimed task and its agent are one claim, so the larger of both counts is a minimum.
-        minimum = counts_by_state.count("agent", "idle") + max(
-            counts_by_state.count("agent", "working", "starting"),
-            counts_by_state.count("task", "in_progress", "claimed"),
+        minimum = counts_by_state.count("agent", AgentState.IDLE) + max(
+            counts_by_state.count("agent", AgentState.WORKING, AgentState.STARTING),
+            counts_by_state.count("task", State.IN_PROGRESS, State.CLAIMED),
         )
         kept = claims[:ROWS_MAX]
         return self._with_logs(kept), max(minimum, len(claims)) - len(kept)
@@ -282,7 +286,7 @@ def _covers_agent(claim: ClaimRecords) -> bool:
     """Return whether the claim's row is the agent's only one. A free agent gets another row."""
     assert claim.agent is not None, "the caller checked"
     assert claim.task is not None, "a current claim has a task"
-    free = claim.delivered and claim.agent.state == "idle"
+    free = claim.delivered and claim.agent.state == AgentState.IDLE
     return not free and claim.agent.data["task"] == claim.task.id
 
 

@@ -41,6 +41,7 @@ from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTask, FailedTasks
 from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
 from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.overview import TasksReader
@@ -155,7 +156,7 @@ def table_of(tasks: Sequence[Row], now_ms: int) -> Table:
             state_name("task", row["state"], asks=row["asks"]),
             f"{row['retries']} of {row['max_retries']}",
             MarkedText("asks a person", "ask") if row["asks"] else _next(row["next_try_s"], now_ms),
-            MarkedText(row["why"], "bad") if row["state"] == "failed" else row["why"],
+            MarkedText(row["why"], "bad") if row["state"] == State.FAILED else row["why"],
         )
         for row in tasks
     ]

@@ -6,6 +6,7 @@ from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Records
 from interlock.system.tables import Record, parent_of
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 
 
 def cancelled_parent(records: Records, task: Record[TaskData]) -> str:
@@ -13,7 +14,7 @@ def cancelled_parent(records: Records, task: Record[TaskData]) -> str:
     parent = task.parent
     if parent is None or "/" not in parent:
         return ""
-    return parent if records.views.record(parent).state == "cancelled" else ""
+    return parent if records.views.record(parent).state == State.CANCELLED else ""
 
 
 def refuse_other_tasks(task_id: str, child: object) -> None:

@@ -12,7 +12,9 @@ from interlock.system.records import of_machine
 from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.claims import is_local
 from interlock.systems.tasks.machines.identity.table import IdentityData
+from interlock.systems.tasks.machines.identity.table import State as IdentityState
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import Trigger
 
 
 def requeue(
@@ -35,7 +37,7 @@ def requeue(
         if is_local(data):
             check_command(command, Path(str(data["repo"])))
     fields = {name: value for name, value in payload.items() if value is not None}
-    return client.fire(task, "requeued", fields, reason=reason)
+    return client.fire(task, Trigger.REQUEUED, fields, reason=reason)
 
 
 def _command_of(client: Client, task: str, name: str | None) -> str:
@@ -48,7 +50,7 @@ def _command_of(client: Client, task: str, name: str | None) -> str:
     known = [
         (record.data["name"], record.data["command"])
         for record in found
-        if record.data["command"] and record.state != "retired"
+        if record.data["command"] and record.state != IdentityState.RETIRED
     ]
     commands = {command for each, command in known if each == name}
     if len(commands) == 1:

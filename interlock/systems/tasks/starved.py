@@ -10,6 +10,7 @@ from interlock.system.tables import PARTITIONS, RecordContent, partition_of, roo
 from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.waits import Starvation, may_starve
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them
@@ -35,7 +36,7 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     """
     views = records.views
     partitions = [partition_of(backlog)] if backlog else range(PARTITIONS)
-    counts = views.count_in_states([StateKey("task", "open", one) for one in partitions])
+    counts = views.count_in_states([StateKey("task", State.OPEN, one) for one in partitions])
     # Other backlogs may share the partition of one, so more of it is read.
     limits = dict.fromkeys(counts, SCANNED_MAX) if backlog else _limits(counts)
     read = [row for page in views.list_in_states(limits).values() for row in page]

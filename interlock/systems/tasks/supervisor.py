@@ -42,9 +42,11 @@ from interlock.systems.tasks.current_task import CurrentTask, failure_outcome, r
 from interlock.systems.tasks.idle_sessions import was_ended
 from interlock.systems.tasks.launch_spec import TaskLaunchSpec
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.breaker import Trip, TripCause
 from interlock.systems.tasks.machines.effects import AGENT, SUPERVISION
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
+from interlock.systems.tasks.machines.task.names import Trigger
 
 ALIVE_AFTER_S = 1.0  # an agent that prints and reports nothing counts as working after that
 NEXT_TASK_S = 1.0  # between two looks for the next task of a session
@@ -173,7 +175,9 @@ class TaskSupervisor(Supervisor):
         for request in requests:
             match request:
                 case AbortRaised(scope=scope, reason=reason):
-                    trigger = "tool_aborted" if scope == "tool" else "siblings_aborted"
+                    trigger = AgentTrigger.SIBLINGS_ABORTED
+                    if scope == "tool":
+                        trigger = AgentTrigger.TOOL_ABORTED
                     with suppress(KernelError):
                         fields = {"reason": reason[:REASON_LENGTH_MAX]}
                         self.agent.fire(Outcome(trigger, fields))
@@ -221,7 +225,7 @@ class TaskSupervisor(Supervisor):
         where = {"pid": process.pid, "containment": process.containment}
         host = self.records.settings.host
         with suppress(KernelError):
-            self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
+            self.agent.fire(Outcome(AgentTrigger.CONFIRMED_ALIVE, {**where, "host": host}))
         if not self.first_task.reported:
             self.first_task.report_started()
 
@@ -234,16 +238,11 @@ class TaskSupervisor(Supervisor):
         if not self.alive or progressed_at <= self.progressed_at or not due:
             return
         self.progressed_at, self.progress_noted_at = progressed_at, now
-        limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        held = (self.agent.lease.suffix, self.agent.lease.token)
+        record, held = self.agent.record, (self.agent.lease.suffix, self.agent.lease.token)
+        limit_ms = record.data["progress_limit_s"] * 1_000
         with suppress(KernelError):
             self.records.note(
-                self.agent.record,
-                "output_seen",
-                {},
-                op_id="",
-                timers={"progress": limit_ms},
-                held=held,
+                record, "output_seen", {}, op_id="", timers={"progress": limit_ms}, held=held
             )
 
     def _check_files(self, now: float) -> None:
@@ -282,7 +281,8 @@ class TaskSupervisor(Supervisor):
             self._send_refusal(process, str(outcome.payload["reason"]))
             return
         task.report(outcome)
-        self.failures_in_row = 0 if outcome.trigger == "completed" else self.failures_in_row + 1
+        succeeded = outcome.trigger == Trigger.COMPLETED
+        self.failures_in_row = 0 if succeeded else self.failures_in_row + 1
         self._drop_task()
 
     def _drop_task(self) -> None:
@@ -296,7 +296,7 @@ class TaskSupervisor(Supervisor):
             self.trip = Trip(TripCause.FAILURES, reason, abort, TransitionReason.ABORTED)
             return
         with suppress(KernelError):
-            self.agent.fire(Outcome("task_finished"))
+            self.agent.fire(Outcome(AgentTrigger.TASK_FINISHED))
 
     def _take_next_task(self, process: AgentProcess, now: float) -> None:
         if self.claiming is None:
@@ -311,7 +311,7 @@ class TaskSupervisor(Supervisor):
             return
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
-            self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+            self.agent.fire(Outcome(AgentTrigger.TASK_ASSIGNED, {"task": task.record_id}))
         if was_ended(self.records, self.agent.record.id):
             # The session was ended meanwhile. Its claim lapses, and another agent gets the task.
             self.heartbeat.drop(task.work.held)
@@ -322,7 +322,7 @@ class TaskSupervisor(Supervisor):
             task.begin_if_once()
         except KernelError as refusal:
             reason = f"its start could not be reported: {refusal}"[:REASON_LENGTH_MAX]
-            task.report(Outcome("failed", {"reason": reason, "code": "spawn_error"}))
+            task.report(Outcome(Trigger.FAILED, {"reason": reason, "code": "spawn_error"}))
             return
         if process.send(task.line, last=False):
             task.report_started()
@@ -340,8 +340,8 @@ class TaskSupervisor(Supervisor):
 
     def _report_spawn_failure(self, reason: str) -> None:
         payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.FAILED}
-        self.first_task.report(Outcome("failed", payload))
-        report_outcome(self.agent, Outcome("spawn_failed", payload), fallback="ended")
+        self.first_task.report(Outcome(Trigger.FAILED, payload))
+        report_outcome(self.agent, Outcome(AgentTrigger.SPAWN_FAILED, payload), AgentTrigger.ENDED)
 
     def _report_end(self, ended: Exit) -> None:
         over = ended.reason_by_us == WORK_OVER
@@ -369,7 +369,7 @@ class TaskSupervisor(Supervisor):
             redaction=Redaction(secrets_of(self.records.settings)),
             alive=self.alive,
         )
-        report_outcome(self.agent, outcome, fallback="ended")
+        report_outcome(self.agent, outcome, AgentTrigger.ENDED)
 
     def _task_outcome(self, task: CurrentTask, ended: Exit, abort: AbortReason | None) -> Outcome:
         end_report = task.reports.end_report
@@ -382,12 +382,14 @@ class TaskSupervisor(Supervisor):
         if refused := task.reports.refused_end:
             return failure_outcome(AgentFailed(f"a report of its agent is refused: {refused}"))
         if self.spec.session and task.reports.summary is None:
-            return Outcome("failed", {"reason": "its agent ended without a report on the task"})
+            reason = "its agent ended without a report on the task"
+            return Outcome(Trigger.FAILED, {"reason": reason})
         if not self.alive:
             # A command that printed nothing and succeeded within its first second has worked.
             self.alive = True
             with suppress(KernelError):
-                self.agent.fire(Outcome("confirmed_alive", {"host": self.records.settings.host}))
+                where = {"host": self.records.settings.host}
+                self.agent.fire(Outcome(AgentTrigger.CONFIRMED_ALIVE, where))
             task.report_started()
         return task.finish(ended.output)
 

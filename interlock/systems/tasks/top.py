@@ -21,12 +21,13 @@ from interlock.system.top import (
 )
 from interlock.systems.tasks.claims_table import claims_table, style_of
 from interlock.systems.tasks.client import Tasks
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
 from interlock.systems.tasks.overview import TasksOverview, TasksReader
 from interlock.systems.tasks.starved import find_starved
 
 STARVED_SHOWN_MAX = 2
-QUIET_STATES = ("closed", "cancelled")  # they come last
+QUIET_STATES = (State.CLOSED, State.CANCELLED)  # they come last
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,23 +35,26 @@ from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.system.text import sentence
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.turn.table import State as TurnState
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.
 COMPACT_AT = 0.9
-# For each state that a turn may have when its agent begins to work: the trigger that leads to the
-# next state, and the payload of that trigger.
-TO_WORK: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "claiming": ("agent_spawned", {}),
-    "spawning": ("agent_spawned", {}),
+# For each state: the trigger that leads to the next state, and the payload of that trigger.
+Way = Mapping[str, tuple[str, Mapping[str, Any]]]
+# The way of a turn when its agent begins to work.
+TO_WORK: Way = {
+    TurnState.CLAIMING: (TurnTrigger.AGENT_SPAWNED, {}),
+    TurnState.SPAWNING: (TurnTrigger.AGENT_SPAWNED, {}),
 }
 # The same for the time when its agent has completed its work. The end of a compaction is published
 # as `verify_requested`, and leads back to `running`.
-TO_VERIFICATION: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+TO_VERIFICATION: Way = {
     **TO_WORK,
-    "tool_use": ("tool_completed", {"tool": "(unfinished)"}),
-    "compacting": ("verify_requested", {}),
-    "running": ("verify_requested", {}),
+    TurnState.TOOL_USE: (TurnTrigger.TOOL_COMPLETED, {"tool": "(unfinished)"}),
+    TurnState.COMPACTING: (TurnTrigger.VERIFY_REQUESTED, {}),
+    TurnState.RUNNING: (TurnTrigger.VERIFY_REQUESTED, {}),
 }
 EndReport = AgentFailed | AgentBlocked | SplitRequested
 Request = AbortRaised | CancelRequested
@@ -99,7 +102,9 @@ class TurnReports:
         try:
             lead_turn(self.records, self.turn_id, TO_VERIFICATION)
         except KernelError as refusal:
-            self._note("report_refused", {"trigger": "verify_requested", "reason": str(refusal)})
+            self._note(
+                "report_refused", {"trigger": TurnTrigger.VERIFY_REQUESTED, "reason": str(refusal)}
+            )
 
     def _apply_one(self, report: Report | RejectedLine) -> None:
         match report:
@@ -132,7 +137,7 @@ class TurnReports:
                 self._note("report_refused", {"reason": reason})
             case ToolStarted():
                 if not self._tools and not self._verifying:
-                    self.fire("tool_started", tool=report.tool)
+                    self.fire(TurnTrigger.TOOL_STARTED, tool=report.tool)
                 self._tools.add(report.id)
             case ToolCompleted():
                 self.tools_ended += 1
@@ -140,7 +145,7 @@ class TurnReports:
                 was_running = bool(self._tools)
                 self._tools.discard(report.id)
                 if was_running and not self._tools and not self._verifying:
-                    self.fire("tool_completed", tool=report.tool, success=report.success)
+                    self.fire(TurnTrigger.TOOL_COMPLETED, tool=report.tool, success=report.success)
 
     def _apply_compaction(self, report: CompactNeeded | Compacted) -> None:
         match report:
@@ -149,22 +154,22 @@ class TurnReports:
             case Compacted():
                 if self._compacting:
                     self._compacting = False
-                    self.fire("verify_requested")
+                    self.fire(TurnTrigger.VERIFY_REQUESTED)
 
     def _verify(self) -> None:
         """Begin the verification once. An agent that a stop hook sent back is still in it."""
         if not (self._verifying or self._tools or self._compacting):
             self._verifying = True
-            self.fire("verify_requested")
+            self.fire(TurnTrigger.VERIFY_REQUESTED)
 
     def _compact(self) -> None:
         if self._verifying:
             # The turn is running again, and must be verified once more.
             self._verifying = False
-            self.fire("compact_needed")
+            self.fire(TurnTrigger.COMPACT_NEEDED)
         elif not self._compacting and not self._tools:
             self._compacting = True
-            self.fire("compact_needed")
+            self.fire(TurnTrigger.COMPACT_NEEDED)
 
     def _count_usage(self, usage: UsageAdded) -> None:
         self.spent_micro += usage.cost_micro
@@ -204,9 +209,7 @@ class TurnReports:
             self.records.note(self.agent, kind, detail)
 
 
-def lead_turn(
-    records: Records, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> None:
+def lead_turn(records: Records, turn: str, way: Way) -> None:
     """Lead a turn on from the state that it is in, until it is in a state that `way` does not name.
 
     `way` has for each state a trigger and its payload. So a turn comes to its verification even if

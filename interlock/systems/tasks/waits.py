@@ -13,6 +13,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.system.text import sentence
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS
 from interlock.systems.tasks.identities import identity_id
+from interlock.systems.tasks.machines.identity.table import State as IdentityState
 from interlock.systems.tasks.machines.task import choice
 from interlock.systems.tasks.machines.task.changes import (
     awaited,
@@ -22,6 +23,7 @@ from interlock.systems.tasks.machines.task.changes import (
     unmet,
 )
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
 
 CHAIN_MAX = 1_000
 FRONT = 5  # so many tasks at the front of a queue are asked whether they wait for a slot
@@ -40,7 +42,7 @@ class Starvation:
         self.records = records
         # Every record that was asked for, by its id; None for one that does not exist.
         self._read: dict[str, RecordContent | None] = {str(task.id): task for task in tasks}
-        waiting = [task for task in tasks if task.state in ("open", "planned")]
+        waiting = [task for task in tasks if task.state in (State.OPEN, State.PLANNED)]
         self._records([one for task in waiting for one in (*_others(task), *_identities(task))])
 
     def why_starved(self, task: RecordContent[TaskData]) -> str:
@@ -49,7 +51,7 @@ class Starvation:
             if why := self.why_never_done(task, name):
                 return f"it depends on {why}"
         (identity,) = self._records(_identities(task)).values() or (None,)
-        retired = identity is not None and identity.state == "retired"
+        retired = identity is not None and identity.state == IdentityState.RETIRED
         if task.data.get("agent"):
             name = task.data["agent_name"]
             return f"its agent {name} was taken out of service by a person" if retired else ""
@@ -92,9 +94,9 @@ class Starvation:
         It is one that will never be done if there is such a one, or else the first.
         """
         blocked_on = task.data.get("blocked_on", {})
-        if task.state == "blocked":
+        if task.state == State.BLOCKED:
             return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-        if task.state not in ("open", "planned"):
+        if task.state not in (State.OPEN, State.PLANNED):
             return None
         others = dict(zip(awaited(task.data), self._records(_others(task)).values(), strict=True))
         unmet_names = [
@@ -138,17 +140,17 @@ class Waits(Starvation):
         `interlock show` prints the whole reason.
         """
         blocked_on = task.data.get("blocked_on", {})
-        if task.state == "blocked" and blocked_on:
+        if task.state == State.BLOCKED and blocked_on:
             return f"it waits for {blocked_on['on']}"
-        if task.state == "open":
+        if task.state == State.OPEN:
             return self.why_starved(task) or self._why_not_yet(task)
         if merge_waits(task) and (
             held := self._holds.in_the_way(task.id, [merge_target(task.data)])
         ):
             return sentence(self._holds.sentence(held))
-        if task.state == "planned":
+        if task.state == State.PLANNED:
             return self.why_starved(task)
-        if task.state == "closed" and changed_nothing(task.data):
+        if task.state == State.CLOSED and changed_nothing(task.data):
             return "its agent changed nothing"
         reason = str((task.data.get("failure") or {}).get("reason", ""))
         if not reason:
@@ -169,7 +171,9 @@ class Waits(Starvation):
     def _slots_taken(self) -> dict[tuple[str, str], str]:
         """Why no agent is started for the first task of a queue, and so for those behind it."""
         views, now_ms = self.records.views, self.records.views.now_ms()
-        tasks = [task for task in self._tasks if task.state == "open" and task.data.get("agent")]
+        tasks = [
+            task for task in self._tasks if task.state == State.OPEN and task.data.get("agent")
+        ]
         front = {queue: views.queue(*queue, 0, FRONT) for queue in {_queue(task) for task in tasks}}
         queue_of = {str(task.id): _queue(task) for task in tasks}
         queue_of |= {str(one): queue for queue, found in front.items() for one in found}
@@ -200,7 +204,7 @@ def merge_waits(task: Record[TaskData]) -> bool:
     """Whether a task is to be merged, and does not hold the target of its merge yet."""
     data = task.data
     waits = is_verified(data) and not data.get("merging") and not data.get("merged")
-    return task.state == "done" and bool(data.get("repo")) and waits
+    return task.state == State.DONE and bool(data.get("repo")) and waits
 
 
 def why_kept(task: RecordContent[TaskData]) -> str:
@@ -231,7 +235,7 @@ def _identities(task: RecordContent[TaskData]) -> list[str]:
 
 def _is_lost(task: RecordContent[TaskData]) -> bool:
     """Whether a task will never be done, unless a person says so."""
-    return task.state == "cancelled" or bool(task.data.get("given_up"))
+    return task.state == State.CANCELLED or bool(task.data.get("given_up"))
 
 
 def unclaimed(
@@ -243,7 +247,7 @@ def unclaimed(
     claim it.
     """
     waits, now_ms = Waits(records, tasks), records.views.now_ms()
-    open_tasks = (task for task in tasks if task.state == "open")
+    open_tasks = (task for task in tasks if task.state == State.OPEN)
     reasons = Counter(_reason(waits, task, claimer, now_ms) for task in open_tasks)
     return {"states": dict(Counter(task.state for task in tasks)), "reasons": dict(reasons)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from interlock import CallError, EffectWork, Event
@@ -9,9 +10,13 @@ from interlock.system.tables import AbortReason, TransitionReason, why_of
 from interlock.systems.tasks.agent_tree import reached
 from interlock.systems.tasks.machines.abort import AbortScope
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 
 # Triggers that leave the agent's own session at work.
-SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
+SCOPES: Mapping[str, AbortScope] = {
+    AgentTrigger.TOOL_ABORTED: AbortScope.TOOL,
+    AgentTrigger.SIBLINGS_ABORTED: AbortScope.SIBLING,
+}
 
 
 def abort(work: EffectWork[AgentData]) -> None:
@@ -44,4 +49,4 @@ def _end_agent(work: EffectWork[AgentData], agent: str, reason: AbortReason) -> 
     end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
     # The trigger is refused by an agent that has ended already.
     with suppress(CallError):
-        work.records.fire(agent, "ended", end)
+        work.records.fire(agent, AgentTrigger.ENDED, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 
 from interlock import CallError, EffectWork, Terminal
@@ -11,16 +12,23 @@ from interlock.system.tables import Kind, Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.systems.tasks.machines.identity.table import Trigger as IdentityTrigger
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 from interlock.systems.tasks.waits import Waits
 
 EARLIER_MAX = 3  # claims before the last one whose turns are ended, if they still run
 NAMED_MAX = 10  # subtasks that have not ended well, on the card
 # The states of subtasks that a blocked task's card tells. Subtasks in other states have not ended:
 # a change from one of these to another is no news to a person, and does not change the card.
-IN_WORDS = {"failed": "failed", "cancelled": "was cancelled", "blocked": "is blocked"}
+IN_WORDS: Mapping[str, str] = {
+    State.FAILED: "failed",
+    State.CANCELLED: "was cancelled",
+    State.BLOCKED: "is blocked",
+}
 NOT_ENDED = "has not ended"
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
@@ -32,13 +40,13 @@ def follow_up(work: EffectWork[TaskData]) -> None:
     _end_turns(work, record)
     _rate_identity(work, record)
     _cancel_children(work, record)
-    if record.state == "blocked":
+    if record.state == State.BLOCKED:
         _unblock(work, record)
         _check_subtasks(work, record)
-    if record.state in ("closed", "cancelled", "failed"):
+    if record.state in (State.CLOSED, State.CANCELLED, State.FAILED):
         _check_subtasks_of_parent(work, record)
         views = work.records.views
-        for other_id in views.ids(work.machine, root=record.root, states=["blocked"]):
+        for other_id in views.ids(work.machine, root=record.root, states=[State.BLOCKED]):
             work.raise_if_stopped()
             with suppress(CallError):
                 _unblock(work, views.record(other_id))
@@ -57,12 +65,12 @@ def _end_turns(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
 
 def _end_turn(work: EffectWork[TaskData], record: Record[TaskData], turn: str) -> None:
     failure = record.data.get("failure") or {}
-    if record.state == "closed":
-        trigger, payload = "task_completed", {}
+    if record.state == State.CLOSED:
+        trigger, payload = TurnTrigger.TASK_COMPLETED, {}
     else:
         codes = {name: failure[name] for name in ("why", "abort") if failure.get(name)}
         reason = failure.get("reason") or f"its task is {record.state}"
-        trigger, payload = "task_failed", {"reason": reason[:2_000], **codes}
+        trigger, payload = TurnTrigger.TASK_FAILED, {"reason": reason[:2_000], **codes}
     try:
         work.records.fire(turn, trigger, payload)
     except CallError:
@@ -72,7 +80,7 @@ def _end_turn(work: EffectWork[TaskData], record: Record[TaskData], turn: str) -
 
 def _fail_turn(work: EffectWork[TaskData], record: Record[TaskData], turn: str) -> None:
     payload = {"reason": f"its task is {record.state} without it"}
-    _fire_if_taken(work, turn, "task_failed", payload)
+    _fire_if_taken(work, turn, TurnTrigger.TASK_FAILED, payload)
 
 
 def _rate_identity(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
@@ -90,13 +98,13 @@ def _rate_identity(work: EffectWork[TaskData], record: Record[TaskData]) -> None
 
 def _identity_trigger(record: Record[TaskData]) -> str:
     """Return the trigger for the identity, or ''. Only verified work earns trust."""
-    if record.state == "closed":
+    if record.state == State.CLOSED:
         earned = record.data.get("checked") and not record.data.get("recovered")
-        return "succeeded" if earned else ""
-    if record.state != "failed":
+        return IdentityTrigger.SUCCEEDED if earned else ""
+    if record.state != State.FAILED:
         return ""
     code = (record.data.get("failure") or {}).get("code")
-    return "violated" if code in VIOLATIONS else "failed"
+    return IdentityTrigger.VIOLATED if code in VIOLATIONS else IdentityTrigger.FAILED
 
 
 def _cancel_children(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
@@ -111,7 +119,7 @@ def _cancel_children(work: EffectWork[TaskData], record: Record[TaskData]) -> No
         why = f"{record.id} no longer wants it"
         producer, op_id = work.records.as_producer, f"cancel:{child.id}:{record.entered}"
         with suppress(CallError):
-            producer.fire(child.id, "cancelled", {"reason": why}, op_id=op_id)
+            producer.fire(child.id, Trigger.CANCELLED, {"reason": why}, op_id=op_id)
 
 
 def _unblock(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
@@ -122,10 +130,10 @@ def _unblock(work: EffectWork[TaskData], record: Record[TaskData]) -> None:
     blocker: Record[TaskData] | None = None
     with suppress(UnknownRecordError):
         blocker = work.records.views.record(f"{record.root}/{blocked_on['on']}")
-    if blocker is not None and blocker.state == "closed":
-        _fire_if_taken(work, record.id, "unblocked", {})
+    if blocker is not None and blocker.state == State.CLOSED:
+        _fire_if_taken(work, record.id, Trigger.UNBLOCKED, {})
     elif why := Waits(work.records, [record]).why_never_done(record, str(blocked_on["on"])):
-        _fire_if_taken(work, record.id, "starved", {"reason": f"it waits for {why}"})
+        _fire_if_taken(work, record.id, Trigger.STARVED, {"reason": f"it waits for {why}"})
 
 
 def _check_subtasks_of_parent(work: EffectWork[TaskData], subtask: Record[TaskData]) -> None:
@@ -133,7 +141,7 @@ def _check_subtasks_of_parent(work: EffectWork[TaskData], subtask: Record[TaskDa
     views, parent = work.records.views, subtask.parent
     if not (parent and subtask.counted):
         return
-    if subtask.state != "closed" or not views.counted(parent, subtask.counted):
+    if subtask.state != State.CLOSED or not views.counted(parent, subtask.counted):
         _check_subtasks(work, views.record(parent))
 
 
@@ -142,7 +150,7 @@ def _check_subtasks(work: EffectWork[TaskData], task: Record[TaskData]) -> None:
 
     A subtask may end well after the time limit, or after a person has retried it.
     """
-    if not (task.state == "blocked" and waits_for_subtasks(task.data)):
+    if not (task.state == State.BLOCKED and waits_for_subtasks(task.data)):
         return
     views = work.records.views
     # A task may have been split before: the ids of subtasks are <task>/<split>.<number>.
@@ -151,15 +159,15 @@ def _check_subtasks(work: EffectWork[TaskData], task: Record[TaskData]) -> None:
     if any(entry.kind is Kind.SPAWN for entry in task.entries) or not ids:
         return  # Not all of them exist yet.
     subtasks = views.records(ids).values()
-    unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != "closed"]
+    unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != State.CLOSED]
     tally = Counter(one.state for one in subtasks)
     payload = {"tally": tally, "unfinished": unfinished[:NAMED_MAX]}
-    _fire_if_taken(work, task.id, "subtasks_checked", payload)
+    _fire_if_taken(work, task.id, Trigger.SUBTASKS_CHECKED, payload)
 
 
 def _in_words(subtask: Record[TaskData]) -> str:
     """Return how a subtask ended. One that failed and is tried again by itself has not ended."""
-    if subtask.state == "failed" and not subtask.data.get("given_up"):
+    if subtask.state == State.FAILED and not subtask.data.get("given_up"):
         return NOT_ENDED
     return IN_WORDS.get(subtask.state, NOT_ENDED)
 

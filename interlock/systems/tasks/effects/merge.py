@@ -39,6 +39,7 @@ from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
+from interlock.systems.tasks.machines.task.names import Trigger
 from interlock.systems.tasks.parent_task import cancelled_parent
 from interlock.systems.tasks.verification.review_checkout import review_checkout
 from interlock.systems.tasks.verification.task_check import (
@@ -64,18 +65,22 @@ async def merge(work: EffectWork[TaskData]) -> Outcome:
     record = work.record
     if not record.data.get("repo") or "claim" not in record.data:
         # The work was done outside of Interlock, or its subtasks are merged already.
-        return Outcome("merged", {})
+        return Outcome(Trigger.MERGED, {})
     # An earlier attempt may have merged, and then failed to push.
     commit = record.data.get("merged")
     parent = await asyncio.to_thread(cancelled_parent, work.records, record)
     if parent and not commit:
         reason = f"{parent}, which it is a part of, was cancelled"
         payload = {"reason": reason, "why": TransitionReason.ABORTED, "final": True}
-        return Outcome("verification_rejected", payload)
+        return Outcome(Trigger.VERIFICATION_REJECTED, payload)
     try:
         repository = await asyncio.to_thread(repository_of, record, work.records.settings)
-        done = Outcome("merged", {"commit": commit}) if commit else await _merge(work, repository)
-        if done.trigger != "merged":
+        done = (
+            Outcome(Trigger.MERGED, {"commit": commit})
+            if commit
+            else await _merge(work, repository)
+        )
+        if done.trigger != Trigger.MERGED:
             return done
         return await asyncio.to_thread(_push, work, repository) or done
     except (GitError, OSError) as failure:
@@ -108,19 +113,19 @@ async def _merge(work: EffectWork[TaskData], repository: Repository) -> Outcome:
     So the task gives the target back before it waits for another attempt, or for a remote.
     """
     if not work.record.data.get("merging"):
-        await asyncio.to_thread(work.fire, Outcome("merge_begun"))
+        await asyncio.to_thread(work.fire, Outcome(Trigger.MERGE_BEGUN))
     await asyncio.to_thread(work.note, "activity", {"doing": "merging"})
     freed: dict[str, Any] = {}
     try:
         done = await _merge_branch(work, repository)
-        if done.trigger == "merged" and work.record.data.get("push"):
+        if done.trigger == Trigger.MERGED and work.record.data.get("push"):
             freed = dict(done.payload)
-            await asyncio.to_thread(work.fire, Outcome("target_freed", freed))
+            await asyncio.to_thread(work.fire, Outcome(Trigger.TARGET_FREED, freed))
     except CancelledError:
         raise  # Another worker goes on at once.
     except Exception:
         with suppress(KernelError):
-            await asyncio.to_thread(work.fire, Outcome("target_freed", freed))
+            await asyncio.to_thread(work.fire, Outcome(Trigger.TARGET_FREED, freed))
         raise
     return done
 
@@ -144,7 +149,7 @@ async def _merge_branch(work: EffectWork[TaskData], repository: Repository) -> O
         )
         match done:
             case BranchMerged() | AlreadyMerged():
-                return Outcome("merged", {"commit": done.commit})
+                return Outcome(Trigger.MERGED, {"commit": done.commit})
             case MergeUnverified():
                 assert verified is not None, "a merge is unverified only where commits were given"
                 if rejected := await _check_merge(work, repository, done.commit):
@@ -159,7 +164,7 @@ async def _merge_branch(work: EffectWork[TaskData], repository: Repository) -> O
                 return _refused("its branch has moved since it was verified")
             case TargetRewritten():
                 # The verification replays the work, and shows a person what is merged then.
-                return Outcome("target_rewritten")
+                return Outcome(Trigger.TARGET_REWRITTEN)
             case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
@@ -177,7 +182,7 @@ async def _check_merge(
     async with review_checkout(repository, claim_names(record), commit, settings) as folder:
         verdict = await check_task_without_models(record, folder, settings)
     rejected = rejection(verdict, merged_into=str(record.data["target"]))
-    return Outcome("verification_rejected", rejected) if rejected else None
+    return Outcome(Trigger.VERIFICATION_REJECTED, rejected) if rejected else None
 
 
 class UnpushedError(GitError):
@@ -211,5 +216,5 @@ def _refused(reason: str, **more: Any) -> Outcome:
     """Return the outcome of verified work that cannot be brought to its target."""
     why = TransitionReason.MERGE_FAILED
     return Outcome(
-        "verification_rejected", {"reason": reason[:REASON_LENGTH_MAX], "why": why, **more}
+        Trigger.VERIFICATION_REJECTED, {"reason": reason[:REASON_LENGTH_MAX], "why": why, **more}
     )

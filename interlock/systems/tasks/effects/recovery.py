@@ -18,6 +18,7 @@ from interlock.systems.tasks.left_work import save_uncommitted
 from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import Trigger
 from interlock.systems.tasks.verification.evidence import changes_text
 from interlock.systems.tasks.verification.model_inquiries import ModelInquiries
 from interlock.systems.tasks.verification.review_checkout import review_checkout
@@ -39,11 +40,11 @@ async def recovery(work: EffectWork[TaskData]) -> Outcome:
     have been lost as the task may lose; then it fails and a person is asked.
     """
     if not work.record.data.get("repo"):
-        return Outcome("requeued", AGENT_LOST)
+        return Outcome(Trigger.REQUEUED, AGENT_LOST)
     try:
         return await _recover(ModelInquiries(work))
     except GitError as refusal:
-        return Outcome("requeued", {**AGENT_LOST, "detail": str(refusal)})
+        return Outcome(Trigger.REQUEUED, {**AGENT_LOST, "detail": str(refusal)})
 
 
 async def _recover(inquiries: ModelInquiries) -> Outcome:
@@ -51,7 +52,7 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
     repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     tree, _ = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
-        return Outcome("requeued", {**AGENT_LOST, "detail": "its worktree is gone"})
+        return Outcome(Trigger.REQUEUED, {**AGENT_LOST, "detail": "its worktree is gone"})
     if agent := record.data["claim"].get("agent"):
         # No process of the agent may write during the commit, the verification or the next claim.
         await asyncio.to_thread(kill_leftovers_of, work.records, str(agent))
@@ -60,7 +61,7 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
         await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
     except RefusedError as refusal:
         save = partial(save_uncommitted, repository, tree, refusal, message=message)
-        return Outcome("requeued", {**AGENT_LOST, "detail": await asyncio.to_thread(save)})
+        return Outcome(Trigger.REQUEUED, {**AGENT_LOST, "detail": await asyncio.to_thread(save)})
     names, settings = claim_names(record), work.records.settings
     commit = str(await asyncio.to_thread(head, repository, names.branch))
     began = {"base": tree.base, "target": str(record.data["target"])}
@@ -71,12 +72,12 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
         reason = {"reason": f"a lost agent changed files that it does not own: {shown}"}
         why = TransitionReason.PERMISSION_DENIED
         codes = {"code": SCOPE_VIOLATION, "why": why, "final": True}
-        return Outcome("unrecoverable", {**reason, **codes})
+        return Outcome(Trigger.UNRECOVERABLE, {**reason, **codes})
     if changed and record.data["signals"]:
         changes = partial(changes_text, repository, base=base, commit=commit)
         async with review_checkout(repository, names, commit, settings) as folder:
             verdict = await check_task(inquiries, folder, changes)
         if verdict.passed:
-            return Outcome("recovered", {"commit": commit, "branch": names.branch})
-        return Outcome("requeued", {**AGENT_LOST, "results": results_of(verdict)})
-    return Outcome("requeued", AGENT_LOST)
+            return Outcome(Trigger.RECOVERED, {"commit": commit, "branch": names.branch})
+        return Outcome(Trigger.REQUEUED, {**AGENT_LOST, "results": results_of(verdict)})
+    return Outcome(Trigger.REQUEUED, AGENT_LOST)

@@ -20,7 +20,11 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.turn.table import State as TurnState
+from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 from interlock.systems.tasks.machines.turn.table import TurnData
 
 WHY_LENGTH_MAX = 2_000
@@ -33,10 +37,10 @@ def turn_cleanup(work: EffectWork[TurnData]) -> Outcome | None:
     was abandoned is ended here, and cleaned up after that.
     """
     record: Record[TurnData] = work.records.views.record(work.record.id)
-    if record.state == "idle":
+    if record.state == TurnState.IDLE:
         _end_unstarted_turn(work, record)
         return None
-    if record.state not in ("completing", "failed"):
+    if record.state not in (TurnState.COMPLETING, TurnState.FAILED):
         if not _is_current_claim(work, record.data):
             _fail(work, record, "its task went on without it")
         return None
@@ -47,8 +51,8 @@ def turn_cleanup(work: EffectWork[TurnData]) -> Outcome | None:
         kill_leftovers_of(work.records, str(data["agent"]))
     left: Data = {}
     if data.get("repo") and data.get("worktree"):
-        left = _clean_repository(work, data, accepted=record.state == "completing")
-    return Outcome("agent_reaped", left)
+        left = _clean_repository(work, data, accepted=record.state == TurnState.COMPLETING)
+    return Outcome(TurnTrigger.AGENT_REAPED, left)
 
 
 def _check_agent_has_ended(work: EffectWork[TurnData], data: TurnData) -> None:
@@ -62,7 +66,9 @@ def _check_agent_has_ended(work: EffectWork[TurnData], data: TurnData) -> None:
         agent: Record[AgentData] = work.records.views.record(str(data["agent"]))
         if agent.data["session"] and agent.data["task"] != data["task"]:
             return  # The session works on another task, in another worktree.
-        ended = agent.state == "idle" or (agent.state == "dead" and not agent.entries)
+        ended = agent.state == AgentState.IDLE or (
+            agent.state == AgentState.DEAD and not agent.entries
+        )
         if not ended:
             raise NotYetError(f"{agent.id} is {agent.state}, its process may still run")
 
@@ -86,13 +92,13 @@ def _is_current_claim(work: EffectWork[TurnData], data: TurnData) -> bool:
 def _end_unstarted_turn(work: EffectWork[TurnData], record: Record[TurnData]) -> None:
     """Advance a turn that never started, so that it can be cleaned up."""
     with suppress(CallError):
-        work.records.fire(record.id, "task_claimed")
+        work.records.fire(record.id, TurnTrigger.TASK_CLAIMED)
     _fail(work, record, "it was never started")
 
 
 def _fail(work: EffectWork[TurnData], record: Record[TurnData], reason: str) -> None:
     with suppress(CallError):
-        work.records.fire(record.id, "task_failed", {"reason": reason})
+        work.records.fire(record.id, TurnTrigger.TASK_FAILED, {"reason": reason})
 
 
 def _clean_repository(work: EffectWork[TurnData], data: TurnData, *, accepted: bool) -> Data:
@@ -182,5 +188,5 @@ def _delete_branches(
 
 def _is_closed(work: EffectWork[TurnData], task: str) -> bool:
     with suppress(UnknownRecordError):
-        return work.records.views.record(task).state == "closed"
+        return bool(work.records.views.record(task).state == State.CLOSED)
     return False

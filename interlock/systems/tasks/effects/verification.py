@@ -17,8 +17,10 @@ from interlock.system.errors import UnknownRecordError
 from interlock.system.tables import Record, TransitionReason
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
 from interlock.systems.tasks.machines.task.data import TaskData
+from interlock.systems.tasks.machines.task.names import Trigger
 from interlock.systems.tasks.machines.trust import Trust, too_many_files
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.evidence import changes_text, parts_text
@@ -46,13 +48,13 @@ async def verification(work: EffectWork[TaskData]) -> Outcome:
     accepted, since there is nothing to check.
     """
     if not work.record.data.get("repo"):
-        return Outcome("verified", {})
+        return Outcome(Trigger.VERIFIED, {})
     await _wait_for_agent(work)
     verify_record = _verify_claim if "claim" in work.record.data else _verify_subtasks
     try:
         return await verify_record(ModelInquiries(work))
     except RefusedError as refusal:
-        return Outcome("verification_rejected", {"reason": str(refusal), "final": True})
+        return Outcome(Trigger.VERIFICATION_REJECTED, {"reason": str(refusal), "final": True})
 
 
 class AgentAtWorkError(RuntimeError):
@@ -75,14 +77,14 @@ def _is_at_work(work: EffectWork[TaskData], agent: str) -> bool:
     except UnknownRecordError:
         return False
     on_this_task = found.data["task"] == work.record.id
-    return on_this_task and found.state in ("starting", "working")
+    return on_this_task and found.state in (AgentState.STARTING, AgentState.WORKING)
 
 
 async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
     """Verify what the subtasks of a task merged, in a checkout of the target as it is now."""
     work, record = inquiries.work, inquiries.work.record
     if not record.data["signals"]:
-        return Outcome("verified", {})
+        return Outcome(Trigger.VERIFIED, {})
     repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
     names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
@@ -96,9 +98,9 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     repository = await asyncio.to_thread(repository_of, record, work.records.settings)
     tree, commit = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
-        return Outcome("verification_rejected", {"reason": "its worktree is gone"})
+        return Outcome(Trigger.VERIFICATION_REJECTED, {"reason": "its worktree is gone"})
     if commit is None:
-        return Outcome("verification_rejected", {"reason": "its branch is gone"})
+        return Outcome(Trigger.VERIFICATION_REJECTED, {"reason": "its branch is gone"})
     replayed = await asyncio.to_thread(_replay, work, repository)
     if isinstance(replayed, Outcome):
         return replayed
@@ -111,7 +113,7 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     not_owned = outside(changed, record.data["owned_files"])
     if not_owned:
         return Outcome(
-            "verification_rejected",
+            Trigger.VERIFICATION_REJECTED,
             {
                 "reason": f"it changed files that it does not own: {', '.join(not_owned[:5])}",
                 "code": SCOPE_VIOLATION,
@@ -124,7 +126,7 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     names, settings = claim_names(record), work.records.settings
     async with review_checkout(repository, names, commit, settings) as folder:
         outcome = _outcome(await check_task(inquiries, folder, changes), commit)
-    if outcome.trigger != "verified":
+    if outcome.trigger != Trigger.VERIFIED:
         return outcome
     counts = await asyncio.to_thread(lines_between, repository, base=base, commit=commit)
     asks = await asyncio.to_thread(_why_asked, work, counts.files)
@@ -147,7 +149,7 @@ def _replay(work: EffectWork[TaskData], repository: Repository) -> WorkReplayed 
             conflict = f"it conflicts with what {target} has now: {', '.join(paths[:5])}"
             reason = f"{target} was reset or rebased since its agent began, and {conflict}"
             codes = {"why": TransitionReason.MERGE_FAILED, "paths": list(paths[:PATHS_MAX])}
-            return Outcome("verification_rejected", {"reason": reason, **codes})
+            return Outcome(Trigger.VERIFICATION_REJECTED, {"reason": reason, **codes})
         case WorkReplayed():
             work.audit("replayed", {"onto": target, **asdict(done)})
     return done
@@ -166,5 +168,5 @@ def _why_asked(work: EffectWork[TaskData], files: int) -> str:
 
 def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:
     if rejected := rejection(verdict):
-        return Outcome("verification_rejected", rejected)
-    return Outcome("verified", {"results": results_of(verdict), "commit": commit})
+        return Outcome(Trigger.VERIFICATION_REJECTED, rejected)
+    return Outcome(Trigger.VERIFIED, {"results": results_of(verdict), "commit": commit})

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from enum import auto
 
 from interlock.system.tables import Ranked
+from interlock.systems.tasks.machines.task.names import Trigger
 
 
 class Trust(Ranked):
@@ -27,14 +28,14 @@ class Trust(Ranked):
 # The triggers of a task that need trust, and the lowest level of each. This table is ours.
 # fmt: off
 MINIMUM_TRUST: Mapping[str, Trust] = {
-    "claimed":         Trust.UNTRUSTED,
-    "started":         Trust.UNTRUSTED,
-    "completed":       Trust.UNTRUSTED,  # every completion is verified
-    "failed":          Trust.UNTRUSTED,
-    "blocked":         Trust.PROBATIONARY,
-    "split":           Trust.TRUSTED,
-    "released":        Trust.TRUSTED,
-    "child_cancelled": Trust.ELEVATED,
+    Trigger.CLAIMED:         Trust.UNTRUSTED,
+    Trigger.STARTED:         Trust.UNTRUSTED,
+    Trigger.COMPLETED:       Trust.UNTRUSTED,  # every completion is verified
+    Trigger.FAILED:          Trust.UNTRUSTED,
+    Trigger.BLOCKED:         Trust.PROBATIONARY,
+    Trigger.SPLIT:           Trust.TRUSTED,
+    Trigger.RELEASED:        Trust.TRUSTED,
+    Trigger.CHILD_CANCELLED: Trust.ELEVATED,
 }
 # fmt: on
 

@@ -25,10 +25,10 @@ LATE = {"reason": "it took longer than its deadline", "abort": "timeout", "why":
 NEVER_STARTED = {"reason": "never started", "why": TIMED_OUT}
 NOT_MERGED = {"reason": "it was not verified and merged in time", "why": TIMED_OUT}
 NOT_RECOVERED = {"reason": "its recovery took too long", "why": TIMED_OUT}
-APPROVAL = (("approve", "approved"), ("reject", "rejected"))
-MERGE_APPROVAL = (*APPROVAL, ("cancel", "cancelled"))
-BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
-GIVEN_UP = (("retry", "retried"), ("cancel", "cancelled"))
+APPROVAL = (("approve", Trigger.APPROVED), ("reject", Trigger.REJECTED))
+MERGE_APPROVAL = (*APPROVAL, ("cancel", Trigger.CANCELLED))
+BLOCK = (("unblock", Trigger.UNBLOCKED), ("cancel", Trigger.CANCELLED))
+GIVEN_UP = (("retry", Trigger.RETRIED), ("cancel", Trigger.CANCELLED))
 
 
 def after(ms: int) -> Callable[[TaskData], int | None]:
