@@ -32,9 +32,15 @@ from interlock.workers.specs.fields import (
     read_name,
 )
 from interlock.workers.specs.json_line import COUNT_MAX, NAME_LENGTH_MAX, as_line, plain_text, shown
-from interlock.workers.specs.models import Required, WrittenForm, model_of, read_model, with_fault
-from interlock.workers.specs.node import NOWHERE, Node, place_of
-from interlock.workers.specs.problems import FileError, ItemNames, Location, Problem, Problems
+from interlock.workers.specs.models import (
+    Required,
+    WrittenForm,
+    model_of,
+    read_model,
+    with_fault,
+)
+from interlock.workers.specs.node import NOWHERE, Node
+from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
 from interlock.workers.specs.values import (
     DURATION,
     MONEY,
@@ -60,7 +66,6 @@ __all__ = [
     "Location",
     "Node",
     "PartialPayload",
-    "Problem",
     "Problems",
     "Required",
     "SpecDocument",
@@ -78,7 +83,6 @@ __all__ = [
     "model_of",
     "number_text",
     "parse_document",
-    "place_of",
     "plain_text",
     "problem_of_id",
     "problem_of_path",

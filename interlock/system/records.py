@@ -27,7 +27,7 @@ from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
-from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable, ms
+from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable
 from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
@@ -82,7 +82,6 @@ __all__ = [
     "digest",
     "encode",
     "fold",
-    "ms",
     "of_machine",
     "polls",
     "position",

@@ -14,13 +14,7 @@ from interlock.kernel.event import EFFECT_FAILED, START, words_of
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
-from interlock.kernel.question import (
-    action_line,
-    as_sentence,
-    failure_detail,
-    failure_reason,
-    title_in,
-)
+from interlock.kernel.question import action_line, as_sentence, failure_detail, failure_reason
 from interlock.kernel.reason import (
     ABORT_OF,
     ENDS_WELL,
@@ -110,7 +104,6 @@ __all__ = [
     "root_of",
     "shortened",
     "split_key",
-    "title_in",
     "why_of",
     "words_of",
 ]

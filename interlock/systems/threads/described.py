@@ -14,6 +14,7 @@ from interlock.systems.threads.machines.thread.data import (
     ThreadData,
     thread_data,
 )
+from interlock.systems.threads.machines.thread.names import Trigger
 
 
 def in_words(found: Mapping[str, Any]) -> RecordWords:
@@ -46,7 +47,9 @@ def words_for(data: ThreadData, phase: str) -> list[str]:
     return [
         line["text"]
         for line in data["feedback"]
-        if line["kind"] != "edited" and line["phase"] in before and line["text"] not in ("", picked)
+        if line["kind"] != Trigger.EDITED
+        and line["phase"] in before
+        and line["text"] not in ("", picked)
     ]
 
 

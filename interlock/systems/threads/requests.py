@@ -16,20 +16,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from interlock import CallError
-from interlock.system.errors import InvalidIdError
 from interlock.system.files import (
     PRIORITY,
     FileError,
     Location,
-    Problem,
     Required,
     filled_list,
     parse_document,
-    place_of,
+    problem_of_id,
     read_model,
     read_text,
 )
-from interlock.system.tables import CHILDREN_MAX, PRIORITY_DEFAULT, record_id
+from interlock.system.tables import CHILDREN_MAX, PRIORITY_DEFAULT
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST
 
@@ -73,10 +71,10 @@ def _stripped(text: Any) -> Any:
 def _id(text: Any) -> Any:
     if not isinstance(text, str):
         return text
-    try:
-        return text.strip() and _root_id(text.strip())
-    except InvalidIdError as error:
-        raise ValueError(str(error).replace(repr(text.strip()), "it", 1)) from error
+    name = text.strip()
+    if name and (problem := _problem_of_root_id(name)):
+        raise ValueError(problem.replace(repr(name), "it", 1))
+    return name
 
 
 def _moment(value: Any) -> Any:
@@ -180,11 +178,11 @@ def request_files(path: Path) -> tuple[Path, ...]:
     if not path.is_dir():
         if path.suffix != ".md":
             said = "a request is a Markdown file, *.md" if path.exists() else "it does not exist"
-            raise FileError(path, [Problem(0, 0, "", said)])
+            raise FileError.of_one(path, said)
         return (path,)
     found = tuple(sorted(file for file in path.glob("*.md") if not file.name.startswith(".")))
     if not found:
-        raise FileError(path, [Problem(0, 0, "", "there is no request (*.md) in this folder")])
+        raise FileError.of_one(path, "there is no request (*.md) in this folder")
     return found
 
 
@@ -198,8 +196,9 @@ def read_request(path: Path, *, host: str) -> dict[str, Any]:
     text, content = read_text(path, bytes_max=BYTES_MAX, advice="put what is long into other files")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
-        place = place_of(text, text.index("\0"))
-        raise FileError(path, [Problem(*place, "", "it has a NUL character; take it out")])
+        before = text[: text.index("\0")]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise FileError.of_one(path, "it has a NUL character; take it out", line, column)
     front, body = _split(path, text)
     matter = _front_matter(path, front)
     title, text = _title_and_text(matter.title, body)
@@ -235,13 +234,13 @@ def _split(path: Path, text: str) -> tuple[str, str]:
         if line.rstrip() == _FENCE:
             return "\n".join(["", *lines[1 : number - 1]]), "\n".join(lines[number:])
     problem = "the front matter is not closed; end it with a line of three dashes"
-    raise FileError(path, [Problem(1, 1, "", problem)])
+    raise FileError.of_one(path, problem, 1)
 
 
 def _front_matter(path: Path, front: str) -> FrontMatter:
     if len(front) > FRONT_LENGTH_MAX:
         problem = f"the front matter is longer than {FRONT_LENGTH_MAX} characters; shorten it"
-        raise FileError(path, [Problem(2, 1, "", problem)])
+        raise FileError.of_one(path, problem, 2)
     document = parse_document(front, path)
     if document.root.value is None:
         return FrontMatter()
@@ -252,11 +251,11 @@ def _front_matter(path: Path, front: str) -> FrontMatter:
 
 
 def _id_of_name(path: Path) -> str:
-    try:
-        return _root_id(_NOT_IN_IDS.sub("-", path.stem.lower()).strip("-._~"))
-    except InvalidIdError as error:
-        problem = f"no id can be made from its name ({error}); give one in the front matter"
-        raise FileError(path, [Problem(1, 1, "", problem)]) from error
+    name = _NOT_IN_IDS.sub("-", path.stem.lower()).strip("-._~")
+    if why := _problem_of_root_id(name):
+        problem = f"no id can be made from its name ({why}); give one in the front matter"
+        raise FileError.of_one(path, problem, 1)
+    return name
 
 
 def _title_and_text(given: str | None, body: str) -> tuple[str, str]:
@@ -270,9 +269,8 @@ def _title_and_text(given: str | None, body: str) -> tuple[str, str]:
     return first.strip()[:120], text
 
 
-def _root_id(name: str) -> str:
+def _problem_of_root_id(name: str) -> str:
     if "/" in name:
-        raise InvalidIdError(
-            name, "a slash is only for the ids of children, which a parent creates"
-        )
-    return record_id(name)
+        why = "a slash is only for the ids of children, which a parent creates"
+        return f"{name!r} cannot be an id: {why}"
+    return problem_of_id(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.commands import sure_words
-from interlock.system.pages import NamedCells, Quote, Sentence, StillPart, Table, ToldLine
+from interlock.system.pages import NamedCells, Quote, Sentence, Table, ToldLine
 from interlock.system.tables import as_sentence, as_words, words_of
 from interlock.system.text import value_words
 from interlock.systems.threads.machines.thread import questions
@@ -32,6 +32,7 @@ PROPOSERS = {"given": "The request came with a proposal of"}
 FIELDS = {"intent": "what is wanted", "item_ids": "what belongs to it", "capability": "what to do"}
 
 Values = Mapping[str, Any]
+ToldPart = NamedCells | Quote | Sentence | Table
 
 
 def told(lines: Sequence[Event | Note]) -> dict[str, ToldLine]:
@@ -84,7 +85,7 @@ def _proposed(line: Event, proposal: Values) -> ToldLine:
     phase = PHASES.get(line.source, questions.ACTION)
     payload = proposal["payload"]
     sure = sure_words(proposal.get("confidence"))
-    parts: list[StillPart] = []
+    parts: list[ToldPart] = []
     if phase == questions.INTENT:
         parts.append(Quote(str(payload.get("intent", ""))))
     elif phase == questions.CONTEXT:
@@ -107,7 +108,7 @@ def _proposed(line: Event, proposal: Values) -> ToldLine:
 
 def _edited(line: Event, changed: Values, before: Values) -> ToldLine:
     """Tell a correction: each value that it changed, before and after."""
-    why: list[StillPart] = [Quote(each) for each in words_of(line.payload, line.cause.reason)]
+    why: list[ToldPart] = [Quote(each) for each in words_of(line.payload, line.cause.reason)]
     if line.payload.get("clear"):
         return ToldLine("A person took the proposal back", why)
     known = dict(_flat({name: before[name] for name in changed if name in before}))
@@ -126,7 +127,7 @@ def _answered(line: Event) -> ToldLine:
     """Tell an answer in words: the words, and the values that came with them."""
     payload = line.payload
     words = [payload.get("text") or payload.get("feedback"), *words_of({}, line.cause.reason)]
-    parts: list[StillPart] = [Quote(str(each)) for each in words if each]
+    parts: list[ToldPart] = [Quote(str(each)) for each in words if each]
     values = dict(_flat(_values(payload)))
     values |= {as_words(name): value_words(one) for name, one in payload.get("values", {}).items()}
     parts += [NamedCells(values)] if values else []
@@ -151,7 +152,7 @@ def _of_run(note: Note, known: Values) -> ToldLine:
     return ToldLine(f"Step: {', '.join(steps)}")
 
 
-def _result(payload: Values) -> list[StillPart]:
+def _result(payload: Values) -> list[ToldPart]:
     """Return the result of an action as a table of values, or as a text."""
     result = payload.get("result")
     if isinstance(result, Mapping):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interlock.workers.specs.json_document import read_json
 from interlock.workers.specs.node import Node, UnreadableError, place_of
-from interlock.workers.specs.problems import FileError, Problem, Problems
+from interlock.workers.specs.problems import FileError, Problems
 from interlock.workers.specs.yaml_document import read_yaml
 
 
@@ -34,7 +34,7 @@ def parse_document(text: str, path: Path) -> SpecDocument:
     try:
         root = read_json(text) if path.suffix.lower() == ".json" else read_yaml(text)
     except UnreadableError as error:
-        raise FileError(path, [Problem(error.line, error.column, "", error.problem)]) from error
+        raise FileError.of_one(path, error.problem, error.line, error.column) from error
     return SpecDocument(root, text, Problems(path))
 
 
@@ -44,14 +44,13 @@ def read_text(path: Path, *, bytes_max: int, advice: str) -> tuple[str, bytes]:
         with path.open("rb") as file:
             content = file.read(bytes_max + 1)
     except OSError as error:
-        problem = Problem(0, 0, "", f"cannot be read: {error.strerror or error}")
-        raise FileError(path, [problem]) from error
+        problem = f"cannot be read: {error.strerror or error}"
+        raise FileError.of_one(path, problem) from error
     if len(content) > bytes_max:
-        problem = Problem(0, 0, "", f"has more than {bytes_max} bytes; {advice}")
-        raise FileError(path, [problem])
+        raise FileError.of_one(path, f"has more than {bytes_max} bytes; {advice}")
     try:
         return content.decode("utf-8-sig"), content
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8-sig")
         place = place_of(before, len(before))
-        raise FileError(path, [Problem(*place, "", "is not UTF-8; save it as UTF-8")]) from error
+        raise FileError.of_one(path, "is not UTF-8; save it as UTF-8", *place) from error

@@ -49,6 +49,11 @@ class FileError(CallError):
         super().__init__("\n".join(map(f"{path}{{}}: {{}}".format, places, texts)))
         self.path, self.problems = path, tuple(problems)
 
+    @classmethod
+    def of_one(cls, path: Path, problem: str, line: int = 0, column: int = 1) -> FileError:
+        """Return the error of a file with one problem, at a place or, with line 0, as a whole."""
+        return cls(path, [Problem(line, column if line else 0, "", problem)])
+
 
 @dataclass(slots=True)
 class Problems:

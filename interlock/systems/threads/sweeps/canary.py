@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from interlock import PRODUCER, Settings
-from interlock.system.records import Records, Sweep, act_on_each, ms
+from interlock.system.records import Records, Sweep, act_on_each
 from interlock.systems.threads.canary import (
     CANARIES_MAX,
     PATIENCE_S,
@@ -47,7 +47,7 @@ def run(records: Records, _: int) -> Counter[str]:
         if row != found.done
     }
     if _is_due(found, period_s):
-        new_id = f"canary-{found.now_ms // ms(min(period_s, PATIENCE_S))}"
+        new_id = f"canary-{found.now_ms // int(min(period_s, PATIENCE_S) * 1_000)}"
         acts[new_id] = partial(_submit, records, new_id)
     return act_on_each(acts)
 
@@ -58,7 +58,7 @@ def _is_due(found: Canaries, period_s: float) -> bool:
     if found.newest is None:
         return True
     waits_s = period_s if found.newest in found.ended() else max(period_s, PATIENCE_S)
-    return found.now_ms - found.newest.created_ms >= ms(waits_s)
+    return found.now_ms - found.newest.created_ms >= waits_s * 1_000
 
 
 def _submit(records: Records, new_id: str) -> str:

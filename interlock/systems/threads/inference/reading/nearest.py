@@ -49,6 +49,7 @@ from interlock.systems.threads.inference.reading.sentences import (
 )
 from interlock.systems.threads.inference.reading.values import answers_question, rare_hints
 from interlock.systems.threads.inference.reading.words import content, stems
+from interlock.systems.threads.machines.thread.names import Trigger
 
 UNDERSTOOD = 0.8
 # The limit for a capability whose parameters are missing: a person is asked for them first.
@@ -144,7 +145,7 @@ def wording(question: Question, request: ReadRequest, model: Meanings) -> str | 
         if not content(dates.undated(text, request.at)):
             # "At 16:30 would be fine" adds a time, and says nothing else.
             continue
-        reworded = (feedback.get("phase"), feedback.get("kind")) == ("intent", "provided")
+        reworded = (feedback.get("phase"), feedback.get("kind")) == ("intent", Trigger.PROVIDED)
         if not reworded and not _REFERS_BACK.search(text):
             reworded = _read_alone(question, request, text, model).choice is not None
         if reworded:

@@ -16,6 +16,7 @@ from interlock.systems.threads.inference.reading.sentences import (
     split,
     without_code,
 )
+from interlock.systems.threads.machines.thread.names import Trigger
 
 TEXT_CHARS_MAX = 16_000
 # A longer request has more in it than sentences compared one by one can show.
@@ -177,7 +178,7 @@ def _answer(question: Question) -> str | None:
     """Return the newest answer, if the card before it asked for values and got no `values`."""
     asks = (question.previous or {}).get("kind") == "clarification"
     newest = question.feedback[-1] if question.feedback else {}
-    if not asks or newest.get("kind") != "provided" or mapping(newest.get("values")):
+    if not asks or newest.get("kind") != Trigger.PROVIDED or mapping(newest.get("values")):
         return None
     return stripped(newest.get("text")) or None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock import validated
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import UNBOUND, Bounds, failure_detail
+from interlock.system.tables import Bounds, failure_detail
 from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
 from interlock.systems.threads.machines.policy_axis import PolicyError
@@ -23,6 +23,7 @@ from interlock.systems.threads.machines.thread.data import (
     without,
 )
 from interlock.systems.threads.machines.thread.guards import TARGETS, checked_proposal, risk_of
+from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST, NewThread
 
 Update = Callable[[ThreadAsk], ThreadData]
@@ -91,7 +92,7 @@ def child_payload(parent: ThreadData, child: Data, siblings: Sequence[str]) -> t
     if child.get("given"):
         payload["given"] = child["given"]
     # A child without a policy of its own spends from its parent's cap alone.
-    return payload, _bounds_of(policy) if policy is not None else UNBOUND
+    return payload, _bounds_of(policy) if policy is not None else {}
 
 
 def _split(data: ThreadData, children: Sequence[Data], relationship: str) -> dict[str, Any]:
@@ -218,14 +219,14 @@ def _personal(
         "proposals": {**ask.data["proposals"], target: kept},
         "proposed": number,
         "target": following,
-        "feedback": _feedback(ask, target, "edited", ask.payload.get("text", ""), payload),
+        "feedback": _feedback(ask, target, Trigger.EDITED, ask.payload.get("text", ""), payload),
     }
 
 
 def _feedback(
-    ask: ThreadAsk, phase: str, kind: str, text: str, values: Data
+    ask: ThreadAsk, phase: str, kind: Trigger, text: str, values: Data
 ) -> Sequence[FeedbackLine]:
-    line: FeedbackLine = {"phase": phase, "kind": kind, "text": text, "values": values}
+    line: FeedbackLine = {"phase": phase, "kind": str(kind), "text": text, "values": values}
     return [*ask.data["feedback"], line][-limits.FEEDBACK_MAX :]
 
 
@@ -241,7 +242,7 @@ def answered(target: str) -> Update:
         text = payload.get("text", "").strip() or payload.get("capability", "")
         named = guards.gives_action(ask)
         values = {**(payload.get("parameters") or {} if named else {}), **payload.get("values", {})}
-        feedback = _feedback(ask, target, "provided", text, values)
+        feedback = _feedback(ask, target, Trigger.PROVIDED, text, values)
         return {**_restarted(ask, target), "feedback": feedback}
 
     return update
@@ -252,7 +253,7 @@ def redirected(target: str) -> Update:
 
     def update(ask: ThreadAsk) -> ThreadData:
         chosen = ask.payload.get("target", target)
-        feedback = _feedback(ask, chosen, "redirected", ask.payload.get("feedback", ""), {})
+        feedback = _feedback(ask, chosen, Trigger.REDIRECTED, ask.payload.get("feedback", ""), {})
         noted = replace(ask, data=corrections.turned_down(ask.data, corrections.OTHER_WANTED))
         return {**_restarted(noted, chosen), "feedback": feedback}
 

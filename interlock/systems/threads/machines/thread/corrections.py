@@ -12,6 +12,7 @@ from typing import Any
 from interlock.systems.threads.machines.autonomy import ActionKind
 from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.data import ThreadData, TurnedDownCall
+from interlock.systems.threads.machines.thread.names import Trigger
 
 OTHER_WANTED = "a person wanted something else"
 
@@ -60,7 +61,7 @@ def why_turned_down(data: ThreadData, action: Mapping[str, Any]) -> str:
 def is_corrected(data: ThreadData) -> bool:
     """Whether a person said in words what is wanted: what was made of them is shown first."""
     return any(
-        line["kind"] == "redirected" or (line["kind"] == "provided" and line["text"])
+        line["kind"] == Trigger.REDIRECTED or (line["kind"] == Trigger.PROVIDED and line["text"])
         for line in data["feedback"]
     )
 

@@ -18,7 +18,7 @@ from interlock import (
     rows,
     stay,
 )
-from interlock.system.tables import CREATED, Placement, carry, title_in
+from interlock.system.tables import CREATED, Placement, carry
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import changes, guards
 from interlock.systems.threads.machines.thread.names import State, Trigger
@@ -297,7 +297,7 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*CORRECTIONS, *PUBLISHED, *OURS),
     says={CREATED: "it was handed in", **Trigger.sentences()},
-    title=lambda data: title_in(data.get("inciting") or {}),
+    title=lambda data: str((data.get("inciting") or {}).get("title") or ""),
     schema=2,
     migrate=with_renamed_policies,
     initial_data=changes.initial_data,
