@@ -34,13 +34,7 @@ from interlock.workers.terminal.answer import (
     listed,
 )
 from interlock.workers.terminal.cards import sure_words
-from interlock.workers.terminal.screen import (
-    REASON_LENGTH_MAX,
-    counted,
-    counts_text,
-    program,
-    short,
-)
+from interlock.workers.terminal.screen import REASON_LENGTH_MAX, counts_text, program, short
 
 __all__ = [
     "REASON_LENGTH_MAX",
@@ -56,7 +50,6 @@ __all__ = [
     "caller",
     "client",
     "confirm",
-    "counted",
     "counts_text",
     "echo_output",
     "fail",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from interlock.workers.engine.capability_call import CapabilityCall
-from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.capability import call_problems
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
 from interlock.workers.gateways.capabilities.result import SplitWork, json_problem
 from interlock.workers.gateways.llm.answers import Confidence, OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.options import (
-    MODEL_VARIABLE,
     NO_PRICES,
     ExchangeLimits,
     ModelPrices,
@@ -26,7 +24,6 @@ from interlock.workers.gateways.llm.outcome import (
 from interlock.workers.gateways.sources import CleanedUp, open_sources
 
 __all__ = [
-    "MODEL_VARIABLE",
     "NO_PRICES",
     "CapabilityCall",
     "CleanedUp",
@@ -42,7 +39,6 @@ __all__ = [
     "Unanswered",
     "UnknownPriceError",
     "blocks",
-    "call_capability",
     "call_problems",
     "is_embedded",
     "json_problem",

@@ -41,7 +41,7 @@ from interlock.workers.engine.submission import EarlyError, Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.engine.system import PlainRequest, RecordWords, StarvedCount
 from interlock.workers.engine.trace_context import brief_traces, span_of_environment
-from interlock.workers.engine.tracing import traced, traced_tool
+from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Handler, InUseError, NotYetError, ObstacleError
 from interlock.workers.up_file import settings_here
 
@@ -90,5 +90,4 @@ __all__ = [
     "settings_here",
     "span_of_environment",
     "traced",
-    "traced_tool",
 ]

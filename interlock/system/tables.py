@@ -6,7 +6,7 @@ are read without a worker. docs/own_machines.md explains tables, states, trigger
 
 from __future__ import annotations
 
-from interlock.kernel.amounts import DELTA_MAX, MICRO, MONEY, dollars
+from interlock.kernel.amounts import DELTA_MAX, MICRO, dollars
 from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
 from interlock.kernel.cycles import cycles_in
 from interlock.kernel.effect import Kind
@@ -40,7 +40,7 @@ from interlock.kernel.record import (
 from interlock.kernel.scales import Ranked, Tier
 from interlock.kernel.shortened import columns_of, shortened
 from interlock.kernel.shown_stage import as_words
-from interlock.kernel.table import CREATED, UNBOUND, Bounds, FieldValues, HeldSlot, carry
+from interlock.kernel.table import CREATED, UNBOUND, Bounds, HeldSlot, carry
 from interlock.kernel.table import Data as RecordData
 from interlock.kernel.traits import Facts, FamilyInbox, IdFormat, Placement, Prerequisites
 from interlock.kernel.trigger import Triggers
@@ -54,7 +54,6 @@ __all__ = [
     "ENDS_WELL",
     "LISTED",
     "MICRO",
-    "MONEY",
     "PARTITIONS",
     "PRIORITY_DEFAULT",
     "START",
@@ -66,7 +65,6 @@ __all__ = [
     "Entry",
     "Facts",
     "FamilyInbox",
-    "FieldValues",
     "HeldSlot",
     "IdFormat",
     "Kind",

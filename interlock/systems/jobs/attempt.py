@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import time
 from collections.abc import Mapping
@@ -16,14 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded
 from interlock.system.agents import last_words
-from interlock.system.models import (
-    SplitWork,
-    Unanswered,
-    UnknownPriceError,
-    call_capability,
-    open_registry,
-)
-from interlock.system.records import traced_tool
+from interlock.system.models import CapabilityCall, SplitWork, Unanswered, UnknownPriceError
 from interlock.system.tables import MICRO
 from interlock.system.text import sentence
 from interlock.systems.jobs.brief import brief_of, write_brief
@@ -204,34 +196,18 @@ def _book_late_cost(work: EffectWork[JobData], model: type[WorkerReply], file: P
 async def _run_capability(
     work: EffectWork[JobData], executor: ExecutorData, role: str
 ) -> AttemptResult:
-    model, registry = _reply_model(role), work.resources.get(open_registry)
-    name, parameters = executor["capability"], executor["parameters"]
+    model, name = _reply_model(role), executor["capability"]
     try:
-        capability = registry[name]
-        registry.check(name, parameters)
-        runtime: dict[str, Any] = {"record_id": work.record.id, "key": work.key, "item_ids": []}
-        runtime |= {"token_number": work.lease.token_number}
-        bound = registry.bind(name, parameters, runtime)
+        call = await asyncio.to_thread(CapabilityCall, work, name, executor["parameters"])
     except CallError as refusal:
         return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(str(refusal))), {})
-    called = partial(call_capability, capability, bound, deadline_s=capability.deadline_s)
-    call = asyncio.ensure_future(traced_tool(name, called))
-    ordered = False
-    while not call.done():
-        try:
-            await asyncio.wait({call})
-        except asyncio.CancelledError:
-            # A coroutine can be canceled; a capability in a thread has to be awaited to its end.
-            if inspect.iscoroutinefunction(capability.call) and not ordered:
-                call.cancel()
-            ordered = True
-    if ordered and not call.cancelled():
-        await asyncio.to_thread(_book_late_result, work, role, call.result())
-    if call.cancelled() or ordered:
+    result = await call.run()
+    if call.was_stopped:
+        await asyncio.to_thread(_book_late_result, work, role, result)
         raise asyncio.CancelledError
-    match call.result():
+    match result:
         case Failed() as failed:
-            again = failed.code in ("unavailable", "deadline") and capability.idempotent
+            again = failed.code in ("unavailable", "deadline") and call.capability.idempotent
             action = ReplyAction.RETRY if again else ReplyAction.STUCK
             return AttemptResult(model(action=action, summary=sentence(failed.detail)), {})
         case SplitWork():

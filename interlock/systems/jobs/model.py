@@ -14,7 +14,6 @@ from pydantic import Field
 
 from interlock import Settings
 from interlock.system.models import (
-    MODEL_VARIABLE,
     OpenAnswer,
     Unanswered,
     blocks,
@@ -132,7 +131,7 @@ def open_job_model(settings: Settings) -> JobModel | None:
         return None
     from interlock.system.exchanges import exchange_of  # noqa: PLC0415
 
-    return JobModel(exchange_of(settings, settings.model, variable=MODEL_VARIABLE))
+    return JobModel(exchange_of(settings, settings.model))
 
 
 def _instructions(context: RunContext[JobQuestion]) -> str:

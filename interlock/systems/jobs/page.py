@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 from interlock import Client
-from interlock.system.commands import counted
 from interlock.system.pages import (
     Bar,
     Cell,
@@ -28,7 +27,7 @@ from interlock.system.pages import (
     ViewLink,
     state_name,
 )
-from interlock.system.tables import MICRO, Record, dollars, root_of
+from interlock.system.tables import MICRO, Record, dollars
 from interlock.system.text import duration
 from interlock.systems.jobs.client import GraphRecords, Graphs
 from interlock.systems.jobs.drawing.drawing import svg
@@ -138,7 +137,7 @@ def created(value: Row) -> Iterator[Part]:
     """Yield how many jobs were created, and the command to run next."""
     new = sum(not one["replayed"] for one in value["jobs"])
     known = len(value["jobs"]) - new
-    text = f"{counted(new, 'job')} created" + (f", {known} known already" if known else "")
+    text = f"{_counted(new, 'job')} created" + (f", {known} known already" if known else "")
     yield Sentence(f"{value['graph']}: {text}")
     yield Sentence(CopyableText(shlex.join(("interlock", "job", "status", value["graph"]))))
 
@@ -152,7 +151,7 @@ def states(value: Mapping[str, str]) -> Table:
 def panel_of_job(client: Client, record: Record) -> list[Section]:
     """Return why a job waits, its dependencies, its limits, its sign-off and its evidence."""
     value = GraphView(Graphs(client)).show(record.id)
-    graph = root_of(record.id)
+    graph = record.root
     link = Sentence(ViewLink(f"The graph {graph}", {"graph": graph}))
     return [Section("Job", (link, *job(value)))]
 
@@ -234,7 +233,7 @@ def _facts(value: Row) -> dict[str, Cell]:
     metrics = manifest["metrics"]
     return {
         "description": manifest["description"],
-        "phase": f"{manifest['current_phase']}, {counted(value['runs'], 'run')}",
+        "phase": f"{manifest['current_phase']}, {_counted(value['runs'], 'run')}",
         "cost": dollars(metrics["cumulative_cost"] * CENT),
         "at work": duration(metrics["cumulative_time_seconds"] * 1_000),
         "stewards": ", ".join(value["stewards"]),
@@ -244,6 +243,10 @@ def _facts(value: Row) -> dict[str, Cell]:
         "folder": CopyableText(value["dir"]) if value["dir"] else "",
         "computer": value["host"] if value["dir"] else "",
     }
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _dependency(name: str, state: str) -> tuple[Cell, ...]:

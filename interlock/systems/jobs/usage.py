@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock import CallError, EffectWork
 from interlock.system.errors import OpIdReusedError
-from interlock.system.tables import MICRO, MONEY, Record
+from interlock.system.tables import MICRO, Record
 from interlock.systems.jobs.machines.graph.data import GraphData
 from interlock.systems.jobs.machines.graph.table import State, Trigger
 from interlock.systems.jobs.machines.job.data import JobData
@@ -51,7 +51,7 @@ def usages(record: Record[JobData] | Record[GraphData], owner: str) -> Iterator[
     Money that is only reserved may be given back: an attempt waits for it when it reserves its own.
     """
     limits, counters = record.data["limits"], record.counters
-    spent = sum(counters.get(f"{kind}.{MONEY}", 0) for kind in ("tree", "residue"))
+    spent = sum(counters.get(f"{kind}.spent", 0) for kind in ("tree", "residue"))
     found = {
         "cost": (spent / MICRO, limits.get("cost_micro"), MICRO),
         "time": (counters.get("tree.time_ms", 0) / 1_000, limits.get("time_s"), 1),

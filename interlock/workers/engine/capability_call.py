@@ -39,6 +39,7 @@ class CapabilityCall:
         }
         self._arguments = registry.bind(name, parameters, runtime)
         self._work = work
+        self.was_stopped = False  # an order to stop came before its end
 
     async def run(self, on_step: Callable[[Mapping[str, str]], None] | None = None) -> Result:
         """Call it, wait for its end, and return its result. `on_step` gets each step that it takes.
@@ -53,13 +54,11 @@ class CapabilityCall:
         call = partial(call_capability, found, self._arguments, deadline_s=deadline_s)
         task = asyncio.ensure_future(traced_tool(found.name, partial(call, on_step=on_step)))
         can_stop = inspect.iscoroutinefunction(found.call)
-        ordered = False
 
         def stop() -> None:
-            nonlocal ordered
-            if can_stop and not ordered:
-                ordered = True
+            if can_stop and not self.was_stopped:
                 task.cancel()
+            self.was_stopped = True
 
         def pass_on() -> None:
             loop.call_soon_threadsafe(stop)

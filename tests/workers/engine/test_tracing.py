@@ -170,6 +170,7 @@ def test_a_capability_that_does_a_job_is_a_span_too(spans: InMemorySpanExporter)
         record=SimpleNamespace(id="one"),
         lease=SimpleNamespace(token_number=1),
         key="one:1",
+        call_on_order=lambda _: None,
     )
     executor: ExecutorData = {"capability": "wash", "parameters": {}, "cost_micro": 0}
     asyncio.run(attempt._run_capability(work, executor, "worker"))

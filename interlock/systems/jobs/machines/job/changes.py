@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock import NOTIFICATION, Ask, validated
-from interlock.system.tables import Bounds, FieldValues
+from interlock.system.tables import Bounds
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job import limits
@@ -159,12 +159,12 @@ def knows_phase(ask: Ask[JobData]) -> bool:
     return steward(ask) and (named is None or named in phases_reached(ask.data)["phase"])
 
 
-def phases_reached(data: JobData) -> FieldValues:
+def phases_reached(data: JobData) -> dict[str, list[str]]:
     """Return the phases that the job has come to, as the values of the field `phase`."""
     return {"phase": [phase["name"] for phase in data["phases"][: data["phase"] + 1]]}
 
 
-def lost_dependencies(data: JobData) -> FieldValues:
+def lost_dependencies(data: JobData) -> dict[str, list[str]]:
     """Return the dependencies that are lost, as the values of the field `dependency`."""
     return {"dependency": sorted(data["lost"])}
 
