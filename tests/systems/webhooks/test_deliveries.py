@@ -153,6 +153,17 @@ def test_a_card_is_sent_once_and_signed_and_its_withdrawal_after_it(
     assert seen == signed_headers([key], sent.id, at_s, card.body)
 
 
+def test_an_endpoint_is_not_told_who_is_on_a_card(new_webhook: NewWebhook) -> None:
+    webhook = new_webhook()
+    record = asking(webhook)
+    webhook.client.claim_card("one", proposal=record.proposal, holder="ann")
+    webhook.send()
+
+    (request,) = webhook.there.requests
+    assert [card["claim"] for card in request.message["data"]["cards"]] == [None]
+    assert webhook.client.cards_of("one")[0].claim is not None
+
+
 def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -> None:
     webhook = new_webhook(
         more=", kinds: [escalations]", ESCALATIONS="proposal=600/operator,*=60/ann"
