@@ -97,7 +97,7 @@ def _verdict(event: Event, explanation: Mapping[str, Any]) -> Iterator[Part]:
         (str(check["axis"]).replace("_", " "), _passed(check["passed"]), str(check["why"]))
         for check in explanation.get("checks", ())
     ]
-    yield Table(("Check", "Result", "Why"), rows)
+    yield Table(("Check", "Result", "Why"), rows, summary="For operators: each check")
 
 
 def _passed(value: object) -> str:

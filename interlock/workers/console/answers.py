@@ -17,6 +17,8 @@ from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Deciding
 from interlock.workers.engine.answer_commands import needs_answer, text_field
 from interlock.workers.engine.card import Card
+from interlock.workers.terminal.page import StateName
+from interlock.workers.terminal.page_parts import state_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -61,7 +63,7 @@ def answer(
 ) -> Response:
     """Give each card that was shown this answer, and say of each what became of it."""
     request.app.state.rates.count(client.actor, len(proposal) - 1)  # the call counts as one
-    results = []
+    results: list[tuple[str, str, StateName | str, bool]] = []
     for one in dict.fromkeys(proposal):
         found = _chosen(client, one, choice)
         title = found.card.title if found.card else _record_of(one)
@@ -70,7 +72,7 @@ def answer(
                 raise CallError(found.refusal)
             fields = {text_field(choice): reason} if reason and found.takes_reason else {}
             after = client.decide(_record_of(one), choice, fields, proposal=one)
-            results.append((one, title, after.state, True))
+            results.append((one, title, state_of(after), True))
         except KernelError as refusal:
             results.append((one, title, str(refusal), False))
     return page(request, "answers.html", choice=choice, chosen=(), results=results)

@@ -141,12 +141,16 @@ class NamedCells:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under the names of their columns; `empty` is the soft sentence if there is none."""
+    """Rows under the names of their columns; `empty` is the soft sentence if there is none.
+
+    A `summary` folds it as it folds NamedCells.
+    """
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     empty: str = ""
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)

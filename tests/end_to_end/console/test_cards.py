@@ -127,6 +127,9 @@ def test_a_card_that_somebody_else_has_answered_says_so_and_takes_no_answer(
     page.get_by_role("textbox", name="reason").press("Control+Enter")
     expect(page.get_by_role("textbox", name="reason")).to_have_value("too dear")
     expect(page.get_by_role("alert")).to_have_count(0)  # nothing was sent, so nothing was refused
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("a")
+    expect(page.locator(".hint-of-key")).to_have_text("This question is not open any more.")
 
     page.get_by_role("link", name="Show it as it is now").click()
     expect(page.locator("main")).to_contain_text("No question about this record is open now")

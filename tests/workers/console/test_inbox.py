@@ -81,8 +81,8 @@ def test_a_deadline_that_comes_is_first_then_priority_then_age(
     assert titles(browser) == titles(browser, order="cards") == expected
     text = text_of(browser, "/inbox", order="cards")
     assert text.index("A deadline comes within a day") < text.index("The others")
-    assert "then timeout → dismissed" in text
-    assert text.count("then timeout → dismissed") == 3
+    assert "then timeout → dropped" in text
+    assert text.count("then timeout → dropped") == 3
 
 
 def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(

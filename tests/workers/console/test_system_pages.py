@@ -103,7 +103,7 @@ def test_a_thread_says_because_of_what_a_person_is_asked_and_who_is_in_its_famil
 
     asked, shown = seen(browser, "/systems/threads"), seen(browser, f"/records/{child}")
 
-    assert "the policy ask_every_step asks a person about every action" in asked
+    assert "the policy “ask every step” asks a person about every action" in asked
     assert "confidence 0.1 is below the floor 0.6" in asked
     assert 'href="/records/paper"' in shown.partition("<h2>Family</h2>")[2]
     assert "$0.20 (its own: $0.50; its parents allow less)" in shown

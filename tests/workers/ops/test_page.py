@@ -51,7 +51,7 @@ def test_a_policy_that_asks_is_named_once() -> None:
     case = at_action("plan_then_review").infer(action(), declared=DECLARED)
 
     reason = reasons_of(event_of(case))
-    assert reason == f"{CONFIRM}; the policy plan_then_review asks a person about every action"
+    assert reason == f"{CONFIRM}; the policy “plan then review” asks a person about every action"
 
 
 def test_what_a_model_lacks_is_the_reason_of_its_question() -> None:

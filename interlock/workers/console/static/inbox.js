@@ -26,7 +26,8 @@ const isReady = (button) => getComputedStyle(button).pointerEvents !== "none";
 function open(key) {
   const chosen = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find((one) => one.checkVisibility());
   if (!chosen) {
-    say(NOTHING[key]);
+    const hasEnded = ["a", "e", "r"].includes(key) && document.querySelector("[data-ends]:not([hidden])");
+    say(hasEnded ? "This question is not open any more." : NOTHING[key]);
     return;
   }
   const folded = chosen.closest("summary")?.parentElement;
