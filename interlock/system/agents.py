@@ -46,8 +46,8 @@ from __future__ import annotations
 from interlock.workers.engine.printed_output import Logs, NoOutputError
 from interlock.workers.engine.work_environment import (
     environment_of_check,
+    environment_of_program,
     environment_of_work,
-    trace_settings,
 )
 from interlock.workers.engine.work_sandbox import (
     check_sandbox,
@@ -58,7 +58,7 @@ from interlock.workers.engine.work_sandbox import (
     sandbox_level,
     sandbox_of_level,
 )
-from interlock.workers.inherited import inherited, python_variables
+from interlock.workers.inherited import inherited
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.output import PendingLines
@@ -72,7 +72,7 @@ from interlock.workers.processes.agent.process import (
 )
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
 from interlock.workers.processes.clock import clock
-from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
+from interlock.workers.processes.process_group import Tail, process_group, text_of
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.launch import (
@@ -140,7 +140,6 @@ __all__ = [
     "MessageWritten",
     "NoOutputError",
     "PendingLines",
-    "ProcessGroup",
     "Progress",
     "RejectedLine",
     "Report",
@@ -165,6 +164,7 @@ __all__ = [
     "contained",
     "end_bound",
     "environment_of_check",
+    "environment_of_program",
     "environment_of_work",
     "extend",
     "folder_sandbox",
@@ -181,7 +181,6 @@ __all__ = [
     "parse_line",
     "process_group",
     "process_label",
-    "python_variables",
     "read_logs",
     "sandbox_level",
     "sandbox_of_level",
@@ -190,5 +189,4 @@ __all__ = [
     "supervise",
     "tail_agent",
     "text_of",
-    "trace_settings",
 ]

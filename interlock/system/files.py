@@ -10,8 +10,7 @@ each problem with its line and column:
 
 from __future__ import annotations
 
-from interlock.workers.files.atomic import replace_bytes
-from interlock.workers.files.durable import backup_of, write_with_backup
+from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.files.folder import FolderError, UntrustedFolder, problem_of_path
 from interlock.workers.files.private import make_folders, write_private
 from interlock.workers.specs.dependencies import (
@@ -73,12 +72,12 @@ __all__ = [
     "ValueKind",
     "WrittenForm",
     "as_line",
-    "backup_of",
     "check_size",
     "checked_payload",
     "file_model",
     "filled_list",
     "in_order",
+    "locked",
     "make_folders",
     "model_of",
     "number_text",
@@ -98,5 +97,4 @@ __all__ = [
     "starved_by",
     "with_fault",
     "write_private",
-    "write_with_backup",
 ]

@@ -12,7 +12,6 @@ from interlock.workers.gateways.llm.options import (
     NO_PRICES,
     ExchangeLimits,
     ModelPrices,
-    Sleep,
     is_embedded,
 )
 from interlock.workers.gateways.llm.outcome import (
@@ -33,7 +32,6 @@ __all__ = [
     "ModelPrices",
     "OpenAnswer",
     "Registry",
-    "Sleep",
     "SplitWork",
     "TokenUsage",
     "Unanswered",

@@ -27,7 +27,7 @@ from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
 from interlock.kernel.store.views import RecordInState, StateKey, Views
 from interlock.workers.client import of_machine
-from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError, as_variable
+from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError
 from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
@@ -41,7 +41,6 @@ from interlock.workers.engine.submission import EarlyError, Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.engine.system import PlainRequest, RecordWords, StarvedCount
 from interlock.workers.engine.trace_context import brief_traces, span_of_environment
-from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Handler, InUseError, NotYetError, ObstacleError
 from interlock.workers.up_file import settings_here
 
@@ -75,7 +74,6 @@ __all__ = [
     "Views",
     "act_on_each",
     "answer_links",
-    "as_variable",
     "asks_person",
     "brief_traces",
     "cloud_event",
@@ -89,5 +87,4 @@ __all__ = [
     "reading",
     "settings_here",
     "span_of_environment",
-    "traced",
 ]

@@ -17,12 +17,8 @@ from interlock.git.checkpoint_store import (
     Checkpoint,
     CheckpointStore,
 )
-from interlock.system.agents import Sandbox, Supervisor, folder_sandbox, trace_settings
+from interlock.system.agents import Sandbox, Supervisor, environment_of_program, folder_sandbox
 from interlock.system.files import write_private
-from interlock.system.records import (
-    PREFIX,
-    as_variable,
-)
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
 from interlock.systems.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
@@ -126,20 +122,14 @@ class RunContext:
 
     def model_settings(self) -> dict[str, str]:
         """Return, as variables, the settings that the process of a model's codon needs."""
-        settings = self.settings
-        found = {
-            "MODEL_BASE_URL": settings.model_base_url,
-            "MODEL_API_KEY": settings.model_api_key,
-            "MODEL_ATTEMPTS_MAX": settings.model_attempts_max,
-            "MODEL_TIMEOUT_S": settings.model_timeout_s,
-            "MODEL_PRICES": settings.model_prices or None,
-        }
-        variables = {
-            f"{PREFIX}{name}": as_variable(value)
-            for name, value in found.items()
-            if value is not None
-        }
-        return {**variables, **trace_settings()}
+        return environment_of_program(
+            self.settings,
+            "model_base_url",
+            "model_api_key",
+            "model_attempts_max",
+            "model_timeout_s",
+            "model_prices",
+        )
 
     def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 from interlock import CallError
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.files import write_with_backup
 from interlock.system.tables import Record, parsed
+from interlock.systems.runs.archive.backup import write_with_backup
 from interlock.systems.runs.archive.consistency import checkpoint_shas
 from interlock.systems.runs.archive.export import ExportError, WrittenExport
 from interlock.systems.runs.archive.findings import Fault, Finding, Validation, validation

@@ -17,7 +17,7 @@ from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
 from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
 from interlock.system.errors import ClosedParentError, FencedError, HeldError
-from interlock.system.records import Records, polls, traced
+from interlock.system.records import Records, polls
 from interlock.system.tables import Record
 from interlock.systems.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
 from interlock.systems.runs.codon.execution import CodonExecution
@@ -184,7 +184,7 @@ class RunSupervisor(Supervisor):
         paths = self.paths.codon(number)
         with suppress(HeldError):
             work = context.create_codon(start, paths)
-            with traced(self.records.views, work.record, work.lease):
+            with self.holding(work):
                 CodonExecution(context, start, paths, work, previous=previous, usage=usage).run()
             return
         self._wait(int(POLL_S * 1_000))

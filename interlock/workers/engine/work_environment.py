@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 
-from interlock.workers.config import PREFIX, WORK_VARIABLES, setting_names
+from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings, as_variable, setting_names
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
-from interlock.workers.inherited import inherited
+from interlock.workers.inherited import inherited, python_variables
 from interlock.workers.text import cut_to_bytes
 
 # Linux refuses to start a process with a longer variable (MAX_ARG_STRLEN of execve(2), which counts
@@ -45,6 +45,21 @@ def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
 def _fitting(name: str, value: str) -> str:
     """Return the value of a variable, cut if a process cannot be started with the whole one."""
     return cut_to_bytes(value, VARIABLE_BYTES_MAX - len(name) - len("=\0"), end=CUT)
+
+
+def environment_of_program(settings: Settings, *names: str) -> dict[str, str]:
+    """Return what a program of Interlock that does work gets beside the environment of work.
+
+    These are the settings of these names that are set, where Interlock is found, and what its spans
+    need. No other program may get them: some of them are secrets.
+    """
+    given = {name: getattr(settings, name) for name in names}
+    variables = {
+        f"{PREFIX}{name.upper()}": as_variable(value)
+        for name, value in given.items()
+        if value not in (None, {})
+    }
+    return {**variables, **trace_settings(), **python_variables()}
 
 
 def trace_settings() -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -40,6 +41,14 @@ class ProcessGroup:
         self.leader = leader
         self._grace_s = grace_s
         self._gone = False
+
+    @property
+    def pipes(self) -> tuple[StreamWriter | None, StreamReader, StreamReader]:
+        """The standard input of the leader, if it reads one, its output and its errors."""
+        leader = self.leader
+        assert leader.stdout is not None, "started with pipes"
+        assert leader.stderr is not None, "started with pipes"
+        return leader.stdin, leader.stdout, leader.stderr
 
     async def leader_ended(self) -> int:
         """Wait for the leader, and return its exit code; a negative one is a signal's number."""
@@ -149,9 +158,8 @@ async def run_command(
     async with process_group(
         command, reads=False, folder=folder, environment=environment, grace_s=grace_s
     ) as group:
-        assert group.leader.stdout is not None, "started with pipes"
-        assert group.leader.stderr is not None, "started with pipes"
-        output, errors = Tail(group.leader.stdout), Tail(group.leader.stderr)
+        _, output_pipe, errors_pipe = group.pipes
+        output, errors = Tail(output_pipe), Tail(errors_pipe)
         readers = {asyncio.create_task(output.read()), asyncio.create_task(errors.read())}
         try:
             exit_code = await group.leader_ended()

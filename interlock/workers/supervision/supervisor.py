@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -120,6 +120,15 @@ class Supervisor(ABC):
         """
         asked_at = clock()
         return EffectWork(self.dispatch, self.resources, take(), asked_at=asked_at)
+
+    @contextmanager
+    def holding(self, work: EffectWork) -> Iterator[None]:
+        """Renew the lease of a further work while the block runs, in a span of that work."""
+        with (
+            traced(self.dispatch.views, work.record, work.lease),
+            self.heartbeat.holding(work.held),
+        ):
+            yield
 
     def run_command(
         self,

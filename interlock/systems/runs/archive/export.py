@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import CallError, Machine
-from interlock.system.files import backup_of, write_with_backup
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import (
@@ -16,6 +15,7 @@ from interlock.systems.runs.archive.archive import (
     archive_bytes,
     read_archive,
 )
+from interlock.systems.runs.archive.backup import backup_of, write_with_backup
 from interlock.systems.runs.archive.consistency import (
     export_findings,
     unfinished,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from interlock.system.agents import Command, environment_of_work, python_variables
+from interlock.system.agents import Command, environment_of_work
 from interlock.system.files import write_private
 from interlock.system.records import PREFIX
 from interlock.systems.runs.context import RunContext
@@ -68,7 +68,7 @@ class CodonCommands:
             COSTS_LIMITED_VARIABLE: "1" if self.context.limits_costs(codon) else "",
         }
         return replace(
-            self.shell("true", **self.context.model_settings(), **python_variables(), **variables),
+            self.shell("true", **self.context.model_settings(), **variables),
             arguments=arguments,
             prompt=codon.prompt,
             reads_output=reads_output,

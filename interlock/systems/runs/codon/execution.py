@@ -97,14 +97,13 @@ class CodonExecution:
 
     def run(self) -> None:
         """Execute the codon to its end. If another process ended its record, settle its effect."""
-        with self.context.supervisor.heartbeat.holding(self.work.held):
-            try:
-                with self.host:
-                    self._run_steps()
-            except FencedError:
-                self._note_late_costs()
-                with suppress(KernelError):
-                    self.work.settle()
+        try:
+            with self.host:
+                self._run_steps()
+        except FencedError:
+            self._note_late_costs()
+            with suppress(KernelError):
+                self.work.settle()
 
     def _run_steps(self) -> None:
         try:

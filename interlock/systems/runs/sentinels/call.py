@@ -17,15 +17,14 @@ from typing import Protocol, TypeAlias
 
 from interlock import KernelError
 from interlock.system.agents import (
+    STREAMS,
     CommandError,
     PendingLines,
-    ProcessGroup,
     ReportKinds,
     Sandbox,
     Tail,
     UsageAdded,
     check_command,
-    parse_line,
     process_group,
     text_of,
 )
@@ -137,7 +136,7 @@ class CommandCall:
             environment=self.environment,
             grace_s=CALL_END_S,
         ) as group:
-            stdin, stdout, stderr = _pipes(group)
+            stdin, stdout, stderr = group.pipes
             errors = Tail(stderr)
             feeder = asyncio.create_task(_feed(stdin, line))
             readers = {asyncio.create_task(output.read(stdout)), asyncio.create_task(errors.read())}
@@ -212,6 +211,7 @@ class _Output:
     def __init__(self, book: BookCost) -> None:
         self._book = book
         self._lines = PendingLines()
+        self._reports = STREAMS["interlock"](ReportKinds.AGENT)
         self._last_bytes = b""
 
     @property
@@ -230,23 +230,16 @@ class _Output:
     def _take(self) -> None:
         parts = []
         for line in self._lines.take():
-            report = parse_line(line, ReportKinds.AGENT) if b'"usage"' in line else None
-            if isinstance(report, UsageAdded):
-                self._book(report.cost_micro)
-            else:
-                parts.append(line + b"\n")
+            match self._reports.feed(line) if b'"usage"' in line else ():
+                case [UsageAdded(cost_micro)]:
+                    self._book(cost_micro)
+                case _:
+                    parts.append(line + b"\n")
         self._last_bytes = b"".join((self._last_bytes, *parts))[-OUTPUT_BYTES_MAX:]
 
 
-def _pipes(group: ProcessGroup) -> tuple[StreamWriter, StreamReader, StreamReader]:
-    leader = group.leader
-    assert leader.stdin is not None, "started with pipes"
-    assert leader.stdout is not None, "started with pipes"
-    assert leader.stderr is not None, "started with pipes"
-    return leader.stdin, leader.stdout, leader.stderr
-
-
-async def _feed(stdin: StreamWriter, line: bytes) -> None:
+async def _feed(stdin: StreamWriter | None, line: bytes) -> None:
+    assert stdin is not None, "started to read it"
     # A command may end without reading its standard input.
     with suppress(ConnectionError):
         stdin.write(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
@@ -12,7 +13,6 @@ from interlock.system.models import (
     ConfigurationError,
     ExchangeLimits,
     ModelPrices,
-    Sleep,
     Unanswered,
     UnknownPriceError,
     is_embedded,
@@ -38,7 +38,7 @@ class SentinelModels:
         api_key: str | None,
         capped: bool,
         attempts_max: int = _LIMITS.attempts_max,
-        sleep: Sleep = _LIMITS.sleep,
+        sleep: Callable[[float], Awaitable[None]] = _LIMITS.sleep,
         prices: ModelPrices = NO_PRICES,
     ) -> None:
         """With `capped` a budget limits the costs, so a model needs a known price."""

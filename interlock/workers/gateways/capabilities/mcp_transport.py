@@ -62,19 +62,17 @@ class McpTransport:
                 folder=self._folder,
                 environment={**get_default_environment(), **self._environment},
             ) as group:
-                leader = group.leader
-                assert leader.stdin is not None, "started with pipes"
-                assert leader.stdout is not None, "started with pipes"
-                assert leader.stderr is not None, "started with pipes"
-                reader = asyncio.create_task(self._read(leader.stdout, to_session))
-                writer = asyncio.create_task(self._write(leader.stdin, from_session))
-                self._errors = Tail(leader.stderr)
+                stdin, stdout, stderr = group.pipes
+                assert stdin is not None, "started to read it"
+                reader = asyncio.create_task(self._read(stdout, to_session))
+                writer = asyncio.create_task(self._write(stdin, from_session))
+                self._errors = Tail(stderr)
                 errors = asyncio.create_task(self._errors.read())
                 try:
                     yield incoming, outgoing
                 finally:
                     writer.cancel()
-                    leader.stdin.close()
+                    stdin.close()
                     await asyncio.wait({errors}, timeout=GOODBYE_S)
                     await group.end()
                     await asyncio.wait({reader, writer, errors}, timeout=GOODBYE_S)

@@ -23,7 +23,7 @@ from tests.systems.runs.workspaces import COST, SENTINEL_COST, StoredWorkspace
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from interlock.workers.files import durable
+from interlock.systems.runs.archive import backup
 root, *files = map(Path, sys.argv[1:])
 first, second = (file.read_bytes() for file in files)
 names = ("open", "write", "fsync", "close", "replace")
@@ -44,8 +44,8 @@ def attempt(file, last_call):
     class Counted:
         def __getattr__(self, name):
             return counted(name) if name in names else getattr(os, name)
-    durable.os = Counted()
-    durable.write_with_backup(file, second, is_complete=lambda _: True)
+    backup.os = Counted()
+    backup.write_with_backup(file, second, is_complete=lambda _: True)
     return made
 
 total = 0

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from interlock.workers.files.atomic import locked
+from interlock.system.files import locked
 
 MODE = 0o600
 IsComplete = Callable[[bytes], bool]
