@@ -30,13 +30,12 @@ from interlock.workers.specs.fields import (
     read_fields,
     read_name,
 )
-from interlock.workers.specs.json_line import COUNT_MAX, NAME_LENGTH_MAX, as_line, plain_text, shown
+from interlock.workers.specs.json_line import COUNT_MAX, as_line, plain_text, shown
 from interlock.workers.specs.models import (
     Required,
     WrittenForm,
     model_of,
     read_model,
-    with_fault,
 )
 from interlock.workers.specs.node import NOWHERE, Node
 from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
@@ -54,7 +53,6 @@ __all__ = [
     "COUNT_MAX",
     "DURATION",
     "MONEY",
-    "NAME_LENGTH_MAX",
     "NOWHERE",
     "PATH",
     "PRIORITY",
@@ -95,6 +93,5 @@ __all__ = [
     "replace_bytes",
     "shown",
     "starved_by",
-    "with_fault",
     "write_private",
 ]

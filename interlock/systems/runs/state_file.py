@@ -17,11 +17,11 @@ from pydantic import BaseModel
 from interlock import CallError
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.tables import Record, parsed
+from interlock.systems.runs.archive.archive import is_archive, state_in
 from interlock.systems.runs.archive.backup import write_with_backup
 from interlock.systems.runs.archive.consistency import checkpoint_shas
 from interlock.systems.runs.archive.export import ExportError, WrittenExport
 from interlock.systems.runs.archive.findings import Fault, Finding, Validation, validation
-from interlock.systems.runs.archive.formats import is_archive, state_in
 from interlock.systems.runs.archive.validation import shas_missing
 from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import codon_from, codon_of

@@ -131,23 +131,6 @@ def model_of(model: type[_Model], data: Any, called: str = "") -> _Model:
         raise InvalidDataError([each.text for each in problems.error().problems]) from None
 
 
-def with_fault(problem: str, read: Callable[[Any], Any], value: Any) -> Any:
-    """Read a value; where it has this problem as a whole, refuse it with the faults of its parts.
-
-    For the validators of models. Raises ValidationError.
-    """
-    if not problem:
-        return read(value)
-    faults: list[Any] = [
-        {"type": "value_error", "loc": (), "input": value, "ctx": {"error": ValueError(problem)}}
-    ]
-    try:
-        read(value)
-    except ValidationError as refusal:
-        faults += refusal.errors(include_url=False)
-    raise ValidationError.from_exception_data("part", faults)
-
-
 class _Faults:
     """Refuses what a model has against a part of a file, at its place, with what to write."""
 

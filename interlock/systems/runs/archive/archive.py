@@ -153,6 +153,25 @@ def read_archive(content: bytes) -> Archive:
     return Archive(file.workspace, file.exported_ms, records, tuple(file.family_log))
 
 
+def state_in(content: bytes) -> dict[str, Any] | None:
+    """Return the object of a state file, or None where these bytes are none."""
+    try:
+        state = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    has_runs = isinstance(state, dict) and isinstance(state.get("runs"), list)
+    return state if has_runs else None
+
+
+def is_archive(content: bytes) -> bool:
+    """Return whether these bytes are a complete archive."""
+    try:
+        read_archive(content)
+    except BrokenArchiveError:
+        return False
+    return True
+
+
 def _misplaced(workspace: str, records: Iterable[ArchivedRecord]) -> Iterator[str]:
     seen: list[str] = []
     for archived in records:

@@ -14,6 +14,7 @@ from interlock.systems.runs.archive.archive import (
     BrokenArchiveError,
     archive_bytes,
     read_archive,
+    state_in,
 )
 from interlock.systems.runs.archive.backup import backup_of, write_with_backup
 from interlock.systems.runs.archive.consistency import (
@@ -22,7 +23,6 @@ from interlock.systems.runs.archive.consistency import (
     wrong_earlier_sums,
 )
 from interlock.systems.runs.archive.findings import Fault, Finding, Validation, validation
-from interlock.systems.runs.archive.formats import state_in
 from interlock.systems.runs.archive.inventory import inventory
 from interlock.systems.runs.archive.validation import checkpoints_missing
 from interlock.systems.runs.machines.workspace.table import WorkspaceData

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -11,12 +11,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     model_validator,
 )
 
-from interlock.system.files import ValueKind, number_text, with_fault
+from interlock.system.files import ValueKind, number_text
 
 VARIABLES_MAX = 100
 ITERATIONS_MAX = 10_000
@@ -140,3 +141,20 @@ class PlanPart(BaseModel):
         written = {k: value for k, value in fields.items() if value is not None or k not in known}
         problem = cls.mismatch({known[name] for name in written if name in known})
         return with_fault(problem, read, written)
+
+
+def with_fault(problem: str, read: Callable[[Any], Any], value: Any) -> Any:
+    """Read a value; where it has this problem as a whole, refuse it with the faults of its parts.
+
+    For the validators of models. Raises ValidationError.
+    """
+    if not problem:
+        return read(value)
+    faults: list[Any] = [
+        {"type": "value_error", "loc": (), "input": value, "ctx": {"error": ValueError(problem)}}
+    ]
+    try:
+        read(value)
+    except ValidationError as refusal:
+        faults += refusal.errors(include_url=False)
+    raise ValidationError.from_exception_data("part", faults)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from interlock.system.files import COUNT_MAX
+from interlock.systems.runs.machines.limits import MICRO_MAX
 from interlock.systems.runs.machines.values import SentinelState, UnloadReason
 from interlock.systems.runs.sentinels.call import (
     FatalSentinelError,
@@ -133,7 +133,7 @@ class SentinelRunner:
     def _book(self, cost_micro: int) -> None:
         if cost_micro:
             # No record can store a larger number, whatever a command claims to have spent.
-            self._set(total_cost=min(self.state.total_cost + cost_micro, COUNT_MAX))
+            self._set(total_cost=min(self.state.total_cost + cost_micro, MICRO_MAX))
 
     def _fail(self, error: SentinelCallError) -> None:
         self._failures_in_a_row += 1

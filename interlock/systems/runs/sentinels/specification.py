@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interlock.system.files import NAME_LENGTH_MAX
+from interlock.systems.runs.machines.limits import NAME_LENGTH_MAX
 from interlock.systems.runs.plan.model import PlannedSentinel, PlannedStrategy
 from interlock.systems.runs.sentinels.call_timing import BatchingKind, BatchingStrategy
 from interlock.systems.runs.sentinels.trigger import SentinelTrigger
