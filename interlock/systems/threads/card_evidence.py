@@ -27,12 +27,12 @@ def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
     """Yield the request, each proposal with how sure the model was, and the result."""
     data = record.data
     text = request_text(data)
-    source = data["inciting"]["source"] or NAMELESS
+    source = data.get("inciting", {}).get("source") or NAMELESS
     if source == NAMELESS:
-        created = client.dispatch.views.events([(record.id, FIRST)])
+        created = client.records.views.events([(record.id, FIRST)])
         source = next((event.cause.actor for event in created), f"a {NAMELESS}")
     yield Section(f"The request, from {source}", [Sentence(text)], place="first")
-    for phase, proposal in data["proposals"].items():
+    for phase, proposal in (data.get("proposals") or {}).items():
         if proposal.get("cleared"):
             continue
         said = _said(phase, proposal)
@@ -43,7 +43,7 @@ def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
         if words_for(data, phase):
             by = " (from the words of a person)"
         yield Section(f"{UNDERSTOOD[phase]}{by}", [Sentence(said)])
-    if items := data["items"]:
+    if items := data.get("items"):
         chosen = set(questions.proposed(data, questions.CONTEXT).get("item_ids") or ())
         listed = []
         for each in items[:ITEMS_MAX]:

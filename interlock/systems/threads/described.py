@@ -18,15 +18,15 @@ from interlock.systems.threads.machines.thread.names import Trigger
 
 
 def in_words(found: Mapping[str, Any]) -> RecordWords:
-    """Return what the data of a thread say in words."""
+    """Return what the data of a thread say in words, also of damaged data that lack fields."""
     data = thread_data(found)
     return RecordWords(
         request=request_text(data),
-        sender=data["inciting"]["source"],
+        sender=data.get("inciting", {}).get("source") or "",
         said=words_for(data, questions.ACTION),
         proposals={
             phase: _with_confidence(phase, proposal)
-            for phase, proposal in data["proposals"].items()
+            for phase, proposal in (data.get("proposals") or {}).items()
         },
     )
 
@@ -46,7 +46,7 @@ def words_for(data: ThreadData, phase: str) -> list[str]:
     picked = questions.proposed(data, phase).get("capability")
     return [
         line["text"]
-        for line in data["feedback"]
+        for line in data.get("feedback") or ()
         if line["kind"] != Trigger.EDITED
         and line["phase"] in before
         and line["text"] not in ("", picked)
@@ -55,8 +55,8 @@ def words_for(data: ThreadData, phase: str) -> list[str]:
 
 def request_text(data: ThreadData) -> str:
     """Return what was asked for, as it came: the title and the text of the request."""
-    inciting = data["inciting"]
-    return "\n\n".join(filter(None, (inciting["title"], inciting["text"])))
+    inciting = data.get("inciting", {})
+    return "\n\n".join(filter(None, (inciting.get("title"), inciting.get("text"))))
 
 
 def proposal_text(phase: str, proposal: ProposalData) -> str:
