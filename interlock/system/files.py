@@ -31,12 +31,7 @@ from interlock.workers.specs.fields import (
     read_name,
 )
 from interlock.workers.specs.json_line import COUNT_MAX, as_line, plain_text, shown
-from interlock.workers.specs.models import (
-    Required,
-    WrittenForm,
-    model_of,
-    read_model,
-)
+from interlock.workers.specs.models import Required, WrittenForm, model_of, read_model
 from interlock.workers.specs.node import NOWHERE, Node
 from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
 from interlock.workers.specs.values import (

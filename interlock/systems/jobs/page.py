@@ -31,6 +31,7 @@ from interlock.system.tables import MICRO, Record, dollars
 from interlock.system.text import duration
 from interlock.systems.jobs.client import GraphRecords, Graphs
 from interlock.systems.jobs.drawing.drawing import svg
+from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.status import GraphView
 
 GRAPHS_MAX = 20
@@ -161,7 +162,7 @@ def _graph_row(value: Row) -> tuple[Cell, ...]:
         ViewLink(value["graph"], {"graph": value["graph"]}),
         MarkedText(value["stands"], TONES[value["stands"]]),
         value["jobs"],
-        value["counts"].get("success", 0),
+        value["counts"].get(State.SUCCESS, 0),
         value["asks_count"],
         value["starved"],
     )
@@ -189,13 +190,13 @@ def _asking(value: Row) -> Iterator[Section]:
 
 
 def _asks(row: Row) -> tuple[Cell, ...]:
-    needs = "a sign-off" if row["state"] == "approval_required" else "a decision"
+    needs = "a sign-off" if row["state"] == State.APPROVAL_REQUIRED else "a decision"
     return (RecordLink(row["id"]), state_name("job", row["state"], asks=True), needs, row["why"])
 
 
 def _condition(value: Row) -> Iterator[Part]:
     """Yield how a graph stands, and its limits as bars."""
-    done = f"{value['counts'].get('success', 0)} of {value['jobs']} jobs succeeded"
+    done = f"{value['counts'].get(State.SUCCESS, 0)} of {value['jobs']} jobs succeeded"
     yield Sentence(f"{value['stands'].capitalize()}: {done}.", TONES[value["stands"]])
     counts = (f"{number} {state.replace('_', ' ')}" for state, number in value["counts"].items())
     yield Sentence(", ".join(counts), "soft")

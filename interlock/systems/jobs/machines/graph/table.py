@@ -118,7 +118,7 @@ STAGES = (
         shown="halted at a limit",
         card="limit",
         question=lambda data: f"{failure_detail(data)} Raise it?",
-        affordances=(("raise", "raise_limits"),),
+        affordances=(("raise", Trigger.RAISE_LIMITS),),
         words=fixed({"raise": ChoiceWords("Raise the limit")}),
     ),
     Terminal(State.FINISHED, meaning=Meaning.DONE),

@@ -11,6 +11,7 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job import limits
 from interlock.systems.jobs.machines.job.data import JobData
+from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.machines.job.payloads import NewJob, ReviewVerdict, RunUntil
 from interlock.systems.jobs.machines.stewards import steward
 
@@ -98,7 +99,7 @@ def all_met(ask: Ask[JobData]) -> bool:
     A loss is fired with the name of its dependency before the tally has it. A repeated subscription
     puts it into the tally again, also where it was waived.
     """
-    lost = any(state != "success" for state in ask.payload["tally"])
+    lost = any(state != State.SUCCESS for state in ask.payload["tally"])
     return not ask.data["met"] and not starved(ask.data) and bool(not lost or ask.data["waived"])
 
 

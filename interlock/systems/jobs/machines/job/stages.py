@@ -25,17 +25,25 @@ UNBEGUN = {
     "detail": "no worker took it up: they are busy, or none serves it",
 }
 OUT_OF_TIME = {"limit": "time"}
-DRAFT = (("activate", "activate"), ("cancel", "cancel"))
-PENDING = (("proceed", "dependency_waived"), ("run", "run"), ("cancel", "cancel"))
-SUSPENDED = (("resume", "resume"), ("cancel", "cancel"))
-PAUSED = (("unpause", "unpause"), ("cancel", "cancel"))
-REVIEW = (("run", "run"), ("cancel", "cancel"))
-INTERVENTION = (
-    ("resubmit", "resubmit"),
-    ("review", "resubmit_to_review"),
-    ("terminate", "terminate"),
+DRAFT = (("activate", Trigger.ACTIVATE), ("cancel", Trigger.CANCEL))
+PENDING = (
+    ("proceed", Trigger.DEPENDENCY_WAIVED),
+    ("run", Trigger.RUN),
+    ("cancel", Trigger.CANCEL),
 )
-SIGN_OFF = (("approve", "approve"), ("reject", "reject"), ("cancel", "cancel"))
+SUSPENDED = (("resume", Trigger.RESUME), ("cancel", Trigger.CANCEL))
+PAUSED = (("unpause", Trigger.UNPAUSE), ("cancel", Trigger.CANCEL))
+REVIEW = (("run", Trigger.RUN), ("cancel", Trigger.CANCEL))
+INTERVENTION = (
+    ("resubmit", Trigger.RESUBMIT),
+    ("review", Trigger.RESUBMIT_TO_REVIEW),
+    ("terminate", Trigger.TERMINATE),
+)
+SIGN_OFF = (
+    ("approve", Trigger.APPROVE),
+    ("reject", Trigger.REJECT),
+    ("cancel", Trigger.CANCEL),
+)
 
 
 def kickoff(data: JobData) -> int | None:
