@@ -45,7 +45,7 @@ from interlock.kernel.past_defects import past_defects
 from interlock.kernel.payload import validated
 from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
-from interlock.kernel.record import Record, RecordId, Version, child_ids
+from interlock.kernel.record import Record, Version, child_ids
 from interlock.kernel.table import (
     CREATED,
     UNBOUND,
@@ -193,7 +193,7 @@ class Machine:
         """Return the counters that follow from a record's data."""
         return amounts_of(self.name, "counters", self.bookkeeping.counters, data)
 
-    def fact_sources(self, record: Record) -> tuple[RecordId, ...]:
+    def fact_sources(self, record: Record) -> tuple[str, ...]:
         """Return the records besides its ancestors that decisions about a record read."""
         return self.facts.sources(record) if self.facts else ()
 

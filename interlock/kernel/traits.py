@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import InvalidIdError
-from interlock.kernel.record import Record, RecordId
+from interlock.kernel.record import Record
 from interlock.kernel.table import Bounds, Data
 
 
@@ -119,7 +119,7 @@ class Prerequisites:
 class Facts:
     """Decisions about a record read other records: its ancestors, and those that are named here."""
 
-    sources: Callable[[Record], tuple[RecordId, ...]]
+    sources: Callable[[Record], tuple[str, ...]]
     # Why, by the facts, the holder of an effect may not fire a trigger, or ''.
     holder_refusal: Callable[[str, Any, Data], str]
 

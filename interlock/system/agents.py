@@ -58,14 +58,11 @@ from interlock.workers.engine.work_sandbox import (
     sandbox_level,
     sandbox_of_level,
 )
-from interlock.workers.inherited import inherited
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.agent.process import (
-    KILL_BY_PASSED,
     REPORT_FD,
-    WATCHDOG_LOST,
     AgentProcess,
     Exit,
     SpawnError,
@@ -103,7 +100,6 @@ from interlock.workers.supervision.reports import (
     Report,
     SessionOpened,
     SplitRequested,
-    Subtask,
     ToolCompleted,
     ToolStarted,
     UsageAdded,
@@ -116,13 +112,11 @@ from interlock.workers.supervision.streams.interlock import WAIT_S_MAX, ReportKi
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 __all__ = [
-    "KILL_BY_PASSED",
     "LABEL_VARIABLE",
     "OPEN_TOOLS_MAX",
     "REPORT_FD",
     "STREAMS",
     "WAIT_S_MAX",
-    "WATCHDOG_LOST",
     "AbortRaised",
     "AgentBlocked",
     "AgentFailed",
@@ -148,7 +142,6 @@ __all__ = [
     "SessionOpened",
     "SpawnError",
     "SplitRequested",
-    "Subtask",
     "Supervisor",
     "SupervisorError",
     "Tail",
@@ -170,7 +163,6 @@ __all__ = [
     "folder_sandbox",
     "hand_over",
     "has_ended",
-    "inherited",
     "kill_leftovers",
     "label_of",
     "last_words",

@@ -25,7 +25,7 @@ from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
-from interlock.kernel.store.views import RecordInState, StateKey, Views
+from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.client import of_machine
 from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError
 from interlock.workers.engine.answer_links import answer_links
@@ -71,7 +71,6 @@ __all__ = [
     "StarvedCount",
     "StateKey",
     "Sweep",
-    "Views",
     "act_on_each",
     "answer_links",
     "asks_person",

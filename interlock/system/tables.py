@@ -9,7 +9,6 @@ from __future__ import annotations
 from interlock.kernel.amounts import DELTA_MAX, MICRO, dollars
 from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
 from interlock.kernel.cycles import cycles_in
-from interlock.kernel.effect import Kind
 from interlock.kernel.event import EFFECT_FAILED, START, words_of
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
@@ -27,11 +26,8 @@ from interlock.kernel.record import (
     CHILDREN_MAX,
     PARTITIONS,
     PRIORITY_DEFAULT,
-    Entry,
     Record,
     RecordContent,
-    RecordId,
-    parent_of,
     partition_of,
     record_id,
     root_of,
@@ -62,12 +58,10 @@ __all__ = [
     "AbortReason",
     "Bounds",
     "ChoiceWords",
-    "Entry",
     "Facts",
     "FamilyInbox",
     "HeldSlot",
     "IdFormat",
-    "Kind",
     "Meaning",
     "Placement",
     "Prerequisites",
@@ -75,7 +69,6 @@ __all__ = [
     "Record",
     "RecordContent",
     "RecordData",
-    "RecordId",
     "SuggestedAnswer",
     "Tier",
     "TransitionReason",
@@ -93,7 +86,6 @@ __all__ = [
     "failure_detail",
     "failure_reason",
     "fixed",
-    "parent_of",
     "parsed",
     "partition_of",
     "path_of",

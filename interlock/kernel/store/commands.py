@@ -170,7 +170,7 @@ class NoteDraft:
     owes: tuple[Effect, ...] = ()
 
 
-def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId, ...]:
+def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[str, ...]:
     """Return the records that deciding this trigger reads: ancestors and named ones, or none."""
     if not machine.reads(record.state, trigger):
         return ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import Event, Note
-from interlock.system.tables import EFFECT_FAILED, AbortReason, Entry, Record
+from interlock.system.tables import EFFECT_FAILED, AbortReason, Record
 from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.agent.payloads import AgentData
@@ -172,16 +172,16 @@ def _beat_ms(claim: ClaimRecords, lease_ms: LeaseMs) -> int | None:
 
 
 def _renewed_ms(record: Record, lease_ms: LeaseMs) -> int | None:
-    held = [entry for entry in record.entries if _is_held(entry)]
+    # A lease that was given back has no grace, and its end tells no time of a heartbeat.
+    held = [
+        entry
+        for entry in record.entries
+        if entry.state in ("leased", "draining")
+        or (entry.state == "lapsed" and entry.kill_by > entry.lease_until)
+    ]
     return max(
         (entry.lease_until - lease_ms(record.machine, entry.name) for entry in held), default=None
     )
-
-
-def _is_held(entry: Entry) -> bool:
-    # A lease that was given back has no grace, and its end tells no time of a heartbeat.
-    lapsed = entry.state == "lapsed" and entry.kill_by > entry.lease_until
-    return lapsed or entry.state in ("leased", "draining")
 
 
 def _silent_s(claim: ClaimRecords, now_ms: int) -> float | None:

@@ -26,13 +26,13 @@ from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.identities import ensure_identity, identity_id
 from interlock.systems.tasks.launch_spec import PreparedClaim
-from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scope, deadline
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
+from interlock.systems.tasks.work_folders import kill_leftovers_of
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -18,15 +18,12 @@ from interlock.git.errors import GitError
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import (
-    KILL_BY_PASSED,
-    WATCHDOG_LOST,
     AgentBlocked,
     AgentFailed,
     CancelRequested,
     Exit,
     Sandbox,
     SplitRequested,
-    Subtask,
     check_sandbox,
     environment_of_check,
     sandbox_of_level,
@@ -264,11 +261,11 @@ class CurrentTask:
         if trip is not None:
             codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome(Trigger.FAILED, {**codes, "reason": trip.reason, "final": trip.final})
-        if ended.reason_by_us == KILL_BY_PASSED:
+        if ended.outlived_lease:
             # It has done nothing wrong, so this is no failed try. How far it came is not known.
             self.report_started()
             return Outcome(Trigger.ORPHANED, {"reason": ended.lease_lost})
-        by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
+        by_us = ended.by_supervisor
         silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
         if silent and self.work.record.state == State.IN_PROGRESS:
             # A killed agent could not report how its work went: the recovery looks at the work.
@@ -334,11 +331,12 @@ def end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
         case AgentBlocked(text=text):
             return Outcome(Trigger.BLOCKED, {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
         case SplitRequested(subtasks=subtasks):
-            return Outcome(Trigger.SPLIT, {"subtasks": [_part(subtask) for subtask in subtasks]})
+            parts = [_part(asdict(subtask)) for subtask in subtasks]
+            return Outcome(Trigger.SPLIT, {"subtasks": parts})
 
 
-def _part(subtask: Subtask) -> dict[str, Any]:
-    given = {name: value for name, value in asdict(subtask).items() if value}
+def _part(subtask: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in subtask.items() if value}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Records
-from interlock.system.tables import Record, parent_of
+from interlock.system.tables import Record
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 
@@ -23,6 +23,6 @@ def refuse_other_tasks(task_id: str, child: object) -> None:
     The owner of a task may cancel its subtasks, and no other task. A value that is no text is not
     checked here, because the trigger refuses it. Raises InvalidPayloadError.
     """
-    if isinstance(child, str) and parent_of(child) != task_id:
+    if isinstance(child, str) and child.rpartition("/")[0] != task_id:
         problem = f"child: {child} is not a subtask of {task_id}"
         raise InvalidPayloadError("child_cancelled", [problem])

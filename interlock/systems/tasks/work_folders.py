@@ -1,4 +1,7 @@
-"""The folders in which supervisors of agents keep launch specs, logs and output."""
+"""The folders in which supervisors of agents keep launch specs, logs and output.
+
+An agent's processes are labelled by its folder, so they are found when their supervisor is lost.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ import time
 from pathlib import Path
 
 from interlock import Settings
+from interlock.system.agents import kill_leftovers, process_label
+from interlock.system.errors import UnknownRecordError
+from interlock.system.records import Records
 from interlock.system.tables import record_id
+from interlock.systems.tasks.machines.agent.table import State as AgentState
 
 FOLDER = "supervisors"
 
@@ -21,6 +28,20 @@ def work_folder_below_home(agent: str) -> Path:
     """Return the folder of an agent's supervisor, relative to the home of its computer."""
     root, _, name = record_id(agent).partition("/agent~")
     return Path(FOLDER) / root / name
+
+
+def kill_leftovers_of(records: Records, agent: str) -> None:
+    """Kill the processes of an agent, if its record is dead. Raises LeftoversError if one stays.
+
+    Call it only after the grace period of the agent's supervisor.
+    """
+    try:
+        dead = records.views.record(agent).state == AgentState.DEAD
+    except UnknownRecordError:
+        return
+    kill_leftovers(
+        process_label(work_folder_of(agent, records.settings)) if dead else None, owner=agent
+    )
 
 
 def delete_old_work_folders(settings: Settings) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.systems.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
-from interlock.systems.tasks.leftovers import kill_leftovers_of
+from interlock.systems.tasks.work_folders import kill_leftovers_of
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from interlock import CallError, EffectWork, Terminal
 from interlock.system.errors import UnknownRecordError
-from interlock.system.tables import Kind, Record
+from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
@@ -156,7 +156,7 @@ def _check_subtasks(work: EffectWork[TaskData], task: Record[TaskData]) -> None:
     # A task may have been split before: the ids of subtasks are <task>/<split>.<number>.
     numbered = sorted((_numbers(child), child) for child in views.children(task.id))
     ids = [child for (split, _), child in numbered if split == numbered[-1][0][0]]
-    if any(entry.kind is Kind.SPAWN for entry in task.entries) or not ids:
+    if any(task.spawning(entry.suffix) for entry in task.entries) or not ids:
         return  # Not all of them exist yet.
     subtasks = views.records(ids).values()
     unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != State.CLOSED]

@@ -15,7 +15,6 @@ from interlock.git.repository import COMMITTER
 from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.left_work import save_uncommitted
-from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.ownership import SCOPE_VIOLATION, outside
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import Trigger
@@ -28,6 +27,7 @@ from interlock.systems.tasks.verification.task_check import (
     results_of,
     worktree_and_commit,
 )
+from interlock.systems.tasks.work_folders import kill_leftovers_of
 
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 

@@ -18,7 +18,6 @@ from interlock.system.records import NotYetError
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.systems.tasks.leftovers import kill_leftovers_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -26,6 +25,7 @@ from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.turn.table import State as TurnState
 from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 from interlock.systems.tasks.machines.turn.table import TurnData
+from interlock.systems.tasks.work_folders import kill_leftovers_of
 
 WHY_LENGTH_MAX = 2_000
 

@@ -89,7 +89,7 @@ async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
     commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
     names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
     async with review_checkout(repository, names, commit, work.records.settings) as folder:
-        changes = partial(parts_text, repository, record, work.records.views)
+        changes = partial(parts_text, repository, record, work.records)
         return _outcome(await check_task(inquiries, folder, changes), commit)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.system.agents import Sandbox, Tail, contained, inherited
+from interlock.system.agents import Sandbox, Tail, contained
 from interlock.system.files import FolderError, UntrustedFolder
 from interlock.system.text import Redaction, sentence
 from interlock.systems.tasks.verification.model_verdict import (
@@ -44,7 +44,7 @@ async def check(
     folder: Path,
     reviewer: AskModel | None,
     judge: AskModel | None,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
     sandbox: Sandbox | None = None,
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
@@ -52,13 +52,11 @@ async def check(
 ) -> CompletionVerdict:
     """Check the signals one after the other. A model is asked to judge last, if all others passed.
 
-    The `redaction` hides secrets in what test commands have printed. Without an `environment` a
-    test command has what work inherits. Its end, or a cancellation, ends every process that it
-    started, also daemons.
+    The `redaction` hides secrets in what test commands have printed. The end of such a command, or
+    a cancellation, ends every process that it started, also daemons.
     """
-    variables = inherited() if environment is None else environment
     checker = _SignalChecker(
-        folder, reviewer, judge, variables, sandbox, test_s, answer_s, redaction
+        folder, reviewer, judge, environment, sandbox, test_s, answer_s, redaction
     )
     results: dict[int, SignalResult] = {}
     for last in (False, True):

@@ -7,7 +7,7 @@ from itertools import islice
 
 from interlock.git.diff import Diff, diff, merge_of
 from interlock.git.repository import Repository
-from interlock.system.records import Views
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.system.text import sentence
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -27,10 +27,10 @@ def changes_text(repository: Repository, *, base: str, commit: str) -> str:
     return _diff_text(diff(repository, base=base, commit=commit, bytes_max=DIFF_BYTES_MAX))
 
 
-def parts_text(repository: Repository, record: Record[TaskData], views: Views) -> str:
+def parts_text(repository: Repository, record: Record[TaskData], records: Records) -> str:
     """Return what the subtasks of a task merged, one after the other. Raises GitError."""
     bytes_left, texts, target = DIFF_BYTES_MAX, [], str(record.data["target"])
-    parts = _merged_subtasks(record, views)
+    parts = _merged_subtasks(record, records)
     for part in islice(parts, PARTS_MAX):
         title = f"### Part: {sentence(part.data['title'])}\n"
         merge = merge_of(repository, str(part.data["commit"]), target=target)
@@ -46,15 +46,15 @@ def parts_text(repository: Repository, record: Record[TaskData], views: Views) -
     return "\n".join(texts) or "No part of it changed anything."
 
 
-def _merged_subtasks(record: Record[TaskData], views: Views) -> Iterator[Record[TaskData]]:
+def _merged_subtasks(record: Record[TaskData], records: Records) -> Iterator[Record[TaskData]]:
     """Yield the subtasks of a task whose work was merged, and those of its subtasks."""
-    for child_id in views.children(record.id):
-        child: Record[TaskData] = views.record(child_id)
+    for child_id in records.views.children(record.id):
+        child: Record[TaskData] = records.views.record(child_id)
         if child.machine != record.machine:
             continue
         if "claim" in child.data and child.data.get("commit"):
             yield child
-        yield from _merged_subtasks(child, views)
+        yield from _merged_subtasks(child, records)
 
 
 def _diff_text(found: Diff) -> str:

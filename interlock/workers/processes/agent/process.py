@@ -72,6 +72,16 @@ class Exit:
     max_rss_bytes: int
 
     @property
+    def by_supervisor(self) -> bool:
+        """Whether the supervisor ended the agent, which neither ended by itself nor was lost."""
+        return self.reason_by_us not in (None, WATCHDOG_LOST)
+
+    @property
+    def outlived_lease(self) -> bool:
+        """Whether the agent was killed because its lease was not renewed in time."""
+        return self.reason_by_us == KILL_BY_PASSED
+
+    @property
     def lease_lost(self) -> str:
         """The error of an agent that died with its lease or its watchdog; '' of any other."""
         return LEASE_LOST_ERRORS.get(self.reason_by_us or "", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,9 @@ async def hangs(instruction: str) -> object:
 
 
 def checked(folder: Path, *pairs: tuple[str, str], **options: Any) -> CompletionVerdict:
-    arguments = {"reviewer": None, "judge": None, **options}
-    return asyncio.run(check([ParsedSignal(*pair) for pair in pairs], folder=folder, **arguments))
+    needed = {"reviewer": None, "judge": None, "environment": dict(os.environ)}
+    signals = [ParsedSignal(*pair) for pair in pairs]
+    return asyncio.run(check(signals, folder=folder, **{**needed, **options}))
 
 
 def only(folder: Path, signal_type: str, value: str, **options: Any) -> SignalResult:
@@ -226,7 +228,10 @@ def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
 
     async def cancelled() -> None:
         signals = [ParsedSignal("test_passes", f"{STUBBORN} wait")]
-        task = asyncio.create_task(check(signals, folder=tmp_path, reviewer=None, judge=None))
+        environment = dict(os.environ)
+        task = asyncio.create_task(
+            check(signals, folder=tmp_path, reviewer=None, judge=None, environment=environment)
+        )
         while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)
         task.cancel()

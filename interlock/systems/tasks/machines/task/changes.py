@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock import Ask, validated
-from interlock.system.tables import DELTA_MAX, Bounds, Record, RecordId, TransitionReason, root_of
+from interlock.system.tables import DELTA_MAX, Bounds, Record, TransitionReason, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import choice, limits, lost
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -97,13 +97,13 @@ def unmet(data: TaskData, facts: Data) -> tuple[str, ...]:
     return tuple(name for name, states in awaited(data).items() if found.get(name) not in states)
 
 
-def fact_sources(record: Record[TaskData]) -> tuple[RecordId, ...]:
+def fact_sources(record: Record[TaskData]) -> tuple[str, ...]:
     """Return the records that its rows ask about: the identity that claimed it, or dependencies."""
     claim = record.data.get("claim")
     if claim:
-        same_backlog = root_of(claim["identity"]) == root_of(record.id)
-        return (RecordId(claim["identity"]),) if same_backlog else ()
-    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in awaited(record.data))
+        same_backlog = root_of(claim["identity"]) == record.root
+        return (claim["identity"],) if same_backlog else ()
+    return tuple(f"{record.root}/{name}" for name in awaited(record.data))
 
 
 def trust_refusal(trigger: str, data: TaskData, facts: Data) -> str:
