@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Cause, Event
+from interlock.kernel.machines import MACHINES
 from interlock.workers.ops import page
 from interlock.workers.ops.history_page import reasons_of, without_routine
 from interlock.workers.ops.page import (
@@ -124,7 +125,9 @@ def test_a_list_of_capabilities_says_where_none_is_named(
     ],
 )
 def test_a_proposal_is_shown_in_words(phase: str, payload: dict[str, Any], shown: str) -> None:
-    data = {"proposals": {phase: {"payload": payload, "confidence": 1, "id": "x-1"}}}
+    proposals = {phase: {"payload": payload, "confidence": 1, "id": "x-1"}}
+    data = MACHINES["thread"].first_data({"inciting": {"title": "Paint"}})
+    data = {**data, "proposals": proposals}
 
     assert dict(shown_fields("thread", data))[phase] == f"{shown}  (confidence 1.00)"
 
