@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel import record
 from interlock.kernel.event import Note
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities import registry
@@ -66,3 +67,16 @@ def test_a_split_that_no_record_can_take_fails_and_is_not_tried_again(
     failure = running.client.show("one").data["failure"]
     assert failure["code"] == "invalid_result"
     assert "autonomy policy" in failure["detail"]
+
+
+def test_a_thread_below_which_no_record_may_be_is_not_split(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved("decompose", children=[{"title": "a", "text": "b"}])
+    monkeypatch.setattr(record, "ID_DEPTH_MAX", 1)
+
+    running.perform("one", name="execution")
+
+    failure = running.client.show("one").data["failure"]
+    assert failure["code"] == "too_deep"
+    assert failure["detail"] == "a thread can be split at most 0 levels deep"
