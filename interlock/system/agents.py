@@ -74,7 +74,6 @@ from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.launch import (
     LaunchSpec,
-    SupervisorError,
     hand_over,
     label_of,
     launch,
@@ -143,7 +142,6 @@ __all__ = [
     "SpawnError",
     "SplitRequested",
     "Supervisor",
-    "SupervisorError",
     "Tail",
     "ToolCompleted",
     "ToolStarted",

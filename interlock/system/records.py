@@ -32,7 +32,6 @@ from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.countdown import Countdown
-from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import polls
@@ -50,7 +49,6 @@ __all__ = [
     "Countdown",
     "EarlyError",
     "Handler",
-    "Holds",
     "InUseError",
     "Lease",
     "LoggedRecord",

@@ -9,7 +9,7 @@ from functools import partial
 
 from interlock import KernelError
 from interlock.git.errors import GitError
-from interlock.system.agents import SupervisorError, launch
+from interlock.system.agents import launch
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
@@ -117,7 +117,7 @@ def _start_agent(records: Records, task: Lease[TaskData], slot: Slot) -> None:
             every_s=lease_ms / 3_000,
             pass_fds=(slot.descriptor,),
         )
-    except (GitError, OSError, SupervisorError, InvalidSignalError) as failure:
+    except (GitError, OSError, InvalidSignalError) as failure:
         fail_claim(records, task, failure)
         reason = str(failure)[:REASON_LENGTH_MAX]
         payload = {"reason": reason, "code": "spawn_error"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from interlock import Event, Note
-from interlock.system.records import Holds, Records
+from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.system.text import sentence
@@ -127,7 +127,7 @@ class Waits(Starvation):
 
     def __init__(self, records: Records, tasks: Sequence[Record[TaskData]]) -> None:
         super().__init__(records, tasks)
-        self._tasks, self._holds = tasks, Holds(records.dispatch)
+        self._tasks, self._holds = tasks, records.holds()
 
     @cached_property
     def _failures(self) -> dict[str, dict[str, str]]:

@@ -34,6 +34,7 @@ from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data, Owed
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import initial_lease, lease_of_creation
 from interlock.workers.engine.submission import check_submission
 
@@ -266,6 +267,10 @@ class Records:
     def published(self, event: Event, machine: str) -> LifecycleEvent:
         """Return an event of a record of a machine in the form in which events are exported."""
         return self._exported.published(event, machine)
+
+    def holds(self) -> Holds:
+        """Return the names that records of some families hold, each family read once."""
+        return Holds(self.dispatch)
 
     def computers(self) -> Mapping[str, Mapping[str, Any]]:
         """Return by its name what each computer with workers has announced of itself."""
