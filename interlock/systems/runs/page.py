@@ -322,9 +322,9 @@ def _restored(run: Record[RunData], one: RunCheckpoint) -> Button:
 
 
 def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
-    run, dispatch = _run_of(client, run_id), client.dispatch
+    run = _run_of(client, run_id)
     before, _, after = differ.partition("..")
-    found = shown_diff(dispatch, run.id, look_at_diff(dispatch, run, SOURCE, differ), differ)
+    found = shown_diff(client, run.id, look_at_diff(client, run, SOURCE, differ), differ)
     parts = (Sentence(ViewLink("All checkpoints", {"run": run_id})), found)
     title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
     others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)

@@ -66,8 +66,8 @@ def _difference(client: Client, record: Record[TaskData]) -> Section:
     """Return the difference that a merge would bring, file by file."""
     data = record.data
     title = f"What a merge changes: {counts_text(data['changes'])}"
-    found = look_at_diff(client.dispatch, record, SOURCE, limits=LIMITS)
-    parts: list[Part] = [shown_diff(client.dispatch, record.id, found)]
+    found = look_at_diff(client, record, SOURCE, limits=LIMITS)
+    parts: list[Part] = [shown_diff(client, record.id, found)]
     if found.host != client.settings.host:
         where = f"The branch is on the computer {found.host}. This command shows all of it there:"
         parts += [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))]

@@ -354,7 +354,7 @@ class Tasks:
         Raises NoDiffError.
         """
         record = of_machine(self.client.show(task), "task")
-        return awaited_diff(lambda: look_at_diff(self.client.dispatch, record, SOURCE))
+        return awaited_diff(lambda: look_at_diff(self.client, record, SOURCE))
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

@@ -323,7 +323,7 @@ def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[
 
 def _diff(client: Client, task: str) -> Section:
     record = of_machine(client.show(task), "task")
-    found = shown_diff(client.dispatch, record.id, look_at_diff(client.dispatch, record, SOURCE))
+    found = shown_diff(client, record.id, look_at_diff(client, record, SOURCE))
     parts = (Sentence(RecordLink(record.id, record.title)), found)
     return Section("Diff", parts, is_live=False)
 

@@ -41,7 +41,7 @@ def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
     answers within about a second; a call within five seconds after that gets its answer.
     """
     record = client.show(record_id)
-    found = look_at_diff(client.dispatch, record, diff_source(client, record), between)
+    found = look_at_diff(client, record, diff_source(client, record), between)
     return diff_body(record_id, found)
 
 

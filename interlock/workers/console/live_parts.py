@@ -63,8 +63,8 @@ def diff(request: Request, record_id: str, client: Reading, between: Between = "
 
     def read() -> LivePart:
         record = client.show(record_id)
-        found = look_at_diff(client.dispatch, record, diff_source(client, record), between)
-        return shown_diff(client.dispatch, record_id, found, between)
+        found = look_at_diff(client, record, diff_source(client, record), between)
+        return shown_diff(client, record_id, found, between)
 
     return _part(request, client, read)
 

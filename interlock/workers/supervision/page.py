@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from interlock.git.diff import Diff
 from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.client import Client
-from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
 from interlock.workers.supervision.agent_output import AgentOutput, look_at
 from interlock.workers.supervision.record_diffs import is_final
@@ -52,12 +51,10 @@ def _last_lines(text: bytes) -> str:
     return "\n".join(text.decode("utf-8", "replace").splitlines()[-LINES_MAX:])
 
 
-def shown_diff(
-    dispatch: Dispatch, record_id: str, found: RecordDiff, between: str = ""
-) -> LivePart:
+def shown_diff(client: Client, record_id: str, found: RecordDiff, between: str = "") -> LivePart:
     """Return the difference of a record as a part of a page."""
     query = {"between": between} if between else {}
-    is_here = found.host == dispatch.settings.host
+    is_here = found.host == client.settings.host
     parts = list(_diff_parts(found, is_here=is_here))
     is_followed = not (is_here or is_final(found))
     return LivePart("diff", record_id, found.stamp, parts, query, is_followed=is_followed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.git.diff import Diff
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import PublicationLook, Publications
+from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import COMPARISONS_MAX, Dispatch
 from interlock.workers.engine.record_diff import (
     ANSWER_MS,
@@ -15,7 +16,6 @@ from interlock.workers.engine.record_diff import (
     NoDiffError,
     RecordDiff,
 )
-from interlock.workers.engine.records import component
 from interlock.workers.supervision.diff_publications import (
     DiffRedaction,
     diff_publication,
@@ -33,7 +33,7 @@ _WAITING = (DiffState.ASKED, DiffState.UNANSWERED)
 
 
 def look_at_diff(
-    dispatch: Dispatch,
+    client: Client,
     record: Record,
     source: DiffSource,
     between: str = "",
@@ -48,8 +48,8 @@ def look_at_diff(
     """
     if len(between) > BETWEEN_LENGTH_MAX:
         raise NoDiffError(f"what is compared has more than {BETWEEN_LENGTH_MAX} characters")
-    here = dispatch.settings.host
-    host = source.host(component(dispatch, "diff"), record) or here
+    dispatch, here = client.dispatch, client.settings.host
+    host = source.host(client.records, record) or here
     if host != here:
         return ask_for_diff(dispatch, host, record.id, between)
     now_ms, redaction = dispatch.views.now_ms(), DiffRedaction(dispatch.settings)

@@ -129,13 +129,13 @@ def test_one_comparison_serves_all_who_look_and_none_is_made_for_nobody(
     other = Published(interlock, tmp_path, "anvil", compared.source_of)
     elsewhere = Published(interlock, tmp_path, "forge", compared.source_of)
 
-    asked = [look_at_diff(interlock.dispatch, each, SOURCE) for each in tasks * 20]
+    asked = [look_at_diff(interlock, each, SOURCE) for each in tasks * 20]
     numbers = []
     for _ in range(3):
         for each in (published, other, elsewhere):
             each.publisher.publish()
             numbers.append(len(compared.reads))
-    known = [look_at_diff(interlock.dispatch, each, SOURCE) for each in tasks * 20]
+    known = [look_at_diff(interlock, each, SOURCE) for each in tasks * 20]
 
     assert {one.state for one in asked} == {DiffState.ASKED}
     assert "has been asked for it just now; this takes a moment" in asked[0].detail
@@ -152,15 +152,15 @@ def test_few_differences_are_made_at_once(
     compared.host = interlock.settings.host
     for _ in range(COMPARISONS_MAX):
         dispatch.comparisons.acquire()
-    busy = look_at_diff(dispatch, task, source)
+    busy = look_at_diff(interlock, task, source)
     reads = len(compared.reads)
     dispatch.comparisons.release()
     compared.problem = "it is gone"
-    later = [look_at_diff(dispatch, task, source) for _ in range(2)]
+    later = [look_at_diff(interlock, task, source) for _ in range(2)]
 
     assert (busy.state, reads) == (DiffState.ASKED, 0)
     assert "compares the files of 4 others now. Ask again" in busy.detail
-    assert not page.shown_diff(dispatch, task.id, busy).is_followed
+    assert not page.shown_diff(interlock, task.id, busy).is_followed
     assert [one.detail for one in later] == ["it is gone."] * 2
 
 
@@ -205,7 +205,7 @@ def test_a_damaged_record_stops_neither_its_followers_nor_the_publishing_of_othe
     assert (followed["b/damaged", "", ""], printed["b/damaged", ""]) == (None, None)
     assert followed[task.id, "", ""]
     assert printed[task.id, ""]
-    assert look_at_diff(dispatch, task, SOURCE).state is DiffState.KNOWN
+    assert look_at_diff(interlock, task, SOURCE).state is DiffState.KNOWN
 
 
 def test_an_answer_is_bounded_and_has_no_secret(
@@ -243,9 +243,9 @@ def test_what_is_compared_here_has_no_secret(
     compared.files = (FileDiff("sesame-open!", "added", "+second line\n"),)
     source = compared.source_of(task)
 
-    found = look_at_diff(interlock.dispatch, task, source)
+    found = look_at_diff(interlock, task, source)
     compared.problem = f"git says {SECRET}"
-    refused = look_at_diff(interlock.dispatch, task, source)
+    refused = look_at_diff(interlock, task, source)
 
     assert found.files == (FileDiff("*" * 12, "added", f"+{'*' * 11}\n"),)
     assert refused.detail == f"git says {'*' * 24}."
@@ -266,7 +266,7 @@ def test_a_computer_compares_only_what_records_say_that_it_has(
         "The worker on anvil answers: it has no difference of this record."
     }
     with pytest.raises(NoDiffError, match="more than 200 characters"):
-        look_at_diff(interlock.dispatch, task, SOURCE, "x" * 201)
+        look_at_diff(interlock, task, SOURCE, "x" * 201)
 
 
 def test_an_older_answer_is_shown_with_its_time_until_the_computer_answers_again(
@@ -278,9 +278,9 @@ def test_an_older_answer_is_shown_with_its_time_until_the_computer_answers_again
 ) -> None:
     Tasks(interlock).diff(task.id)
     monkeypatch.setattr(record_diffs, "FRESH_MS", -1)
-    asked = look_at_diff(interlock.dispatch, task, SOURCE)
+    asked = look_at_diff(interlock, task, SOURCE)
     monkeypatch.setattr(record_diffs, "ANSWER_MS", -1)
-    silent = look_at_diff(interlock.dispatch, task, SOURCE)
+    silent = look_at_diff(interlock, task, SOURCE)
 
     assert (asked.state, silent.state) == (DiffState.ASKED, DiffState.UNANSWERED)
     assert asked.files == silent.files == compared.files
