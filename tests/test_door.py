@@ -13,19 +13,33 @@ import pytest
 
 import interlock.system
 
-SYSTEMS = Path("interlock/systems")
+# Ours, and one that is written as another company would write it.
+SYSTEMS = (Path("interlock/systems"), Path("tests/seventh/translating"))
 AREAS = [
     import_module(f"interlock.system.{one.name}") for one in iter_modules(interlock.system.__path__)
 ]
 
 
 def used(area: ModuleType) -> set[str]:
-    """Return the names that systems import from a module of the door."""
+    """Return the names that systems import from a module of the door, or use as its attributes."""
+    door, _, name = area.__name__.rpartition(".")
     found = set()
-    for path in SYSTEMS.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == area.__name__:
+    for path in [path for folder in SYSTEMS for path in folder.rglob("*.py")]:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+        for node in imports:
+            if node.module == area.__name__:
                 found |= {alias.name for alias in node.names}
+        if any(
+            node.module == door and name in [one.name for one in node.names] for node in imports
+        ):
+            found |= {
+                node.attr
+                for node in nodes
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == name
+            }
     return found
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Any
@@ -199,6 +201,8 @@ def main() -> None:
         root = Path(os.environ.get("INTERLOCK_CAPABILITIES_ROOT", ""))
         named = names_in(os.environ.get("INTERLOCK_SYSTEMS", ""))
         add_systems(named or NAMES, root)
+        if not named and sys.argv[1:2] not in [[row.name] for row in commands()]:
+            add_those_of_up()
         run()
     except SystemsError as refusal:
         if "--json" in sys.argv:
@@ -206,6 +210,17 @@ def main() -> None:
         else:
             typer.echo(f"error {refusal}", err=True)
         sys.exit(1)
+
+
+def add_those_of_up() -> None:
+    """Add the systems of the `interlock up` that runs here, which may have more commands."""
+    if not Path(os.environ.get("INTERLOCK_HOME", ".interlock"), "up.json").exists():
+        return
+    # Imported here: otherwise the help does without the settings.
+    up_file, config = (import_module(f"interlock.workers.{name}") for name in ("up_file", "config"))
+    with suppress(config.SettingsError):  # the command that is run says it
+        settings = up_file.settings_here()
+        add_systems(settings.systems, settings.capabilities_root)
 
 
 def run() -> None:

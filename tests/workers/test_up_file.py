@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from interlock.workers.config import SettingsError
+from interlock.workers.config import SettingsError, environment_without_settings
 from interlock.workers.ops.home import lock_home
 from interlock.workers.up_file import api_of_up, local_settings, telling
 from tests.known_systems import settings_with
+from tests.workers.sixth_system import FILES
 
 
 def test_where_nothing_runs_an_error_says_how_to_start_it(
@@ -146,6 +149,33 @@ def test_another_terminal_finds_the_systems_that_up_was_started_with(
         found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
     assert found.systems == ("billing", "parcels")
+
+
+def test_another_terminal_has_the_commands_of_the_systems_of_up(
+    tmp_path: Path, running: None
+) -> None:
+    del running
+    for name, text in FILES.items():
+        file = tmp_path / "project" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    settings = settings_with(
+        home=tmp_path,
+        store_url="redis://127.0.0.1:1/0",
+        systems=("tasks", "parcels"),
+        capabilities_root=tmp_path / "project",
+    )
+    home = {**environment_without_settings(), "INTERLOCK_HOME": str(tmp_path)}
+
+    def helped(*words: str) -> str:
+        command = [sys.executable, "-m", "interlock", *words, "--help"]
+        return subprocess.run(command, env=home, check=False, capture_output=True, text=True).stdout
+
+    with telling(settings, tmp_path):
+        found = [helped(), helped("parcel")]
+
+    assert ["Parcels." in text for text in found] == [True, True]
+    assert "Parcels." not in helped()
 
 
 def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path) -> None:

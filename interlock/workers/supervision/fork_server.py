@@ -44,8 +44,9 @@ def serve(link: socket.socket) -> tuple[str, str] | None:
         if not request:
             return None
         try:
-            module, spec_file = json.loads(request)
+            module, spec_file, path = json.loads(request)
             if module not in sys.modules:  # before its first fork
+                sys.path += [folder for folder in path if folder not in sys.path]
                 import_all([module])
             if fork_orphan():
                 break

@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -105,7 +106,8 @@ class ForkServerLink:
 
     def request(self, module: str, spec_file: Path, descriptors: Sequence[int]) -> None:
         """Request a supervisor. Its stderr is the first descriptor; the others are passed on."""
-        request = [json.dumps([module, str(spec_file)]).encode()]
+        # This process has added the folders of its systems to its path.
+        request = [json.dumps([module, str(spec_file), sys.path]).encode()]
         with self._lock:
             with suppress(BrokenPipeError):
                 if self._link is not None:

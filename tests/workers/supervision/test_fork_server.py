@@ -110,6 +110,19 @@ def test_a_supervisor_is_a_program_of_its_own_with_all_that_it_needs_loaded(prob
     until(lambda: probes.log("one") == "it runs\n", what="its output is in its log")
 
 
+def test_a_supervisor_is_found_where_the_worker_finds_its_modules(
+    probes: Probes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"from {PROBE} import main\n"
+    (probes.folder / "elsewhere.py").write_text(text)
+    probes.start("one")  # the server runs before the worker adds the folder
+    monkeypatch.syspath_prepend(probes.folder)
+
+    launch("elsewhere", probes.spec("two"), lambda: None, every_s=5)
+
+    assert "elsewhere" in probes.seen("two")["loaded"]
+
+
 def test_a_command_line_that_is_too_long_is_cut(probes: Probes) -> None:
     probes.folder = probes.folder.joinpath(*["long" * 50] * 6)
     probes.folder.mkdir(parents=True)

@@ -1,0 +1,59 @@
+"""What people see of translations: their text, what is beside a card, the page of the console."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from interlock import Client
+from interlock.system import pages
+from interlock.system.tables import Record
+from translating.table import OPEN, TranslationData
+
+
+def listing(rows: Sequence[dict[str, Any]]) -> Iterator[pages.Part]:
+    """Yield the table that `interlock translation list` prints."""
+    yield pages.Table(("Translation", "Title", "State", "Since"), [cells(row) for row in rows])
+
+
+def cells(row: dict[str, Any]) -> list[pages.Cell]:
+    state = pages.state_name("translation", row["state"])
+    return [pages.RecordLink(row["id"]), row["title"], state, pages.Since(row["since_ms"])]
+
+
+def details(data: TranslationData) -> Iterator[pages.Part]:
+    """Yield the glossary of a translation and its text."""
+    yield pages.Sentence(f"{data['source']} to {data['language']}, attempt {data['attempt']}")
+    terms = [(each["term"], each["translation"]) for each in data["glossary"]]
+    yield pages.Table(("Term", "Translation"), terms, empty="The glossary is empty.")
+    if text := data.get("translated"):
+        yield pages.LongText(text, "The translation")
+
+
+def evidence(_: Client, record: Record[TranslationData]) -> Iterator[pages.Section]:
+    """Yield what the console shows beside the card."""
+    yield pages.Section("Glossary and translation", list(details(record.data)), place="wide")
+
+
+def view(client: Client, _: pages.Query) -> list[pages.Section]:
+    """Show the translations that go on, each with a button that cancels it."""
+    rows = [
+        [*cells(asdict(row)), pages.Button("cancel", "Cancel", {"translation": row.id})]
+        for row in client.list(machine="translation")
+        if row.state in OPEN
+    ]
+    columns = ("Translation", "Title", "State", "Since", "Do")
+    return [pages.Section("Open", [pages.Table(columns, rows, empty="None is open.")])]
+
+
+def cancel(client: Client, fields: pages.Query) -> pages.RecordLink:
+    client.cancel(fields["translation"])
+    return pages.RecordLink(fields["translation"])
+
+
+PAGE = pages.SystemPage(
+    title="Translations",
+    question="Which translations are open?",
+    machines=["translation"],
+    view=view,
+    acts={"cancel": pages.PageAct("operate", cancel)},
+)
