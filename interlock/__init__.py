@@ -1,6 +1,6 @@
 """The public names of Interlock; each is imported from its own module when it is first used.
 
-Type checkers read the names in `__init__.pyi`.
+`dir(interlock)` lists them; type checkers read them in `__init__.pyi`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
     for module, names in modules.items()
     for name in names
 }
+
+
+def __dir__() -> list[str]:
+    """Return the public names, of which `dir(interlock)` and the completion of shells tell."""
+    return [*globals(), *_MODULE_OF]
 
 
 def __getattr__(name: str) -> object:

@@ -17,22 +17,33 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A kind of work that a record may owe, with its limits."""
+    """A kind of work that a record may owe, with its limits.
+
+    Its holder may be silent for `lease_ms`, and may take `grace_ms` to stop after that. An attempt
+    may take `timeout_ms` from its claim; 0: as long as it takes. It is claimed `attempts_max` times
+    before it is exhausted or quarantined, again after `retry_delay_ms`, which doubles with each
+    failure, up to ten minutes. A record's `exclusive` effects share something, and run one at a
+    time. A `kept` one is never published: the process that fires the row holds it from the start. A
+    `local` one uses files of the computer that `Placement.host` of its machine names, and runs on
+    that. A `quick` one only reads and writes the store. With a `pool`, workers of that name do it:
+    it may wait long for something outside, or may not wait for others. Effects with the same
+    `queue` share its messages' queue; with '' it has one of its own. At most `concurrency` of it
+    are at work, by `slot_key` of the stage; 0: any number.
+    """
 
     name: str
-    lease_ms: int = 30_000  # how long its holder may be silent
-    grace_ms: int = 10_000  # how long a holder may take to stop once its lease has ended
-    timeout_ms: int = 0  # how long an attempt may take, from its claim; 0: as long as it takes
-    attempts_max: int = 3  # how often it is claimed before it is exhausted or quarantined
-    retry_delay_ms: int = 1_000  # after the first failure; it doubles, up to ten minutes
-    exclusive: bool = False  # a record's exclusive effects share something: they run one at a time
-    kept: bool = False  # never published: the process that fires the row holds it from the start
-    local: bool = False  # uses files of the record's host, and runs there
-    quick: bool = False  # only reads and writes the store
-    # Workers of its own do it: it may wait long for something outside, or may not wait for others.
+    lease_ms: int = 30_000
+    grace_ms: int = 10_000
+    timeout_ms: int = 0
+    attempts_max: int = 3
+    retry_delay_ms: int = 1_000
+    exclusive: bool = False
+    kept: bool = False
+    local: bool = False
+    quick: bool = False
     pool: str = ""
-    queue: str = ""  # whose messages share a queue; '' is one of its own (`effect_queue`)
-    concurrency: int = 0  # how many of it are at work at most, per `slot_key` of the stage; 0: any
+    queue: str = ""
+    concurrency: int = 0
 
     def __str__(self) -> str:
         return self.name

@@ -37,17 +37,22 @@ class IdFormat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The place of a machine's records: the records above them, and the computer they run on."""
+    """The place of a machine's records: the records above them, and the computer they run on.
+
+    `host` returns from the data the name of the computer on which the `local` effects of a record
+    run, or ''; `Settings.host` is that of this computer. `commands` are the fields of payloads that
+    name a command to run there, as `phases.*.worker.command`, where `*` is each item of a list:
+    callers who may name no commands may not fill them. `needs_parent`: the parent must exist, and
+    not have ended.
+    """
 
     # The machines of the records above, by the segments of an id before the record's own name. The
     # turn `shop/turn~a` has ("backlog",): a record with the id `shop` would have to be of a machine
     # called backlog. There is no such machine, so no record may have that id.
     id_prefix: tuple[str, ...] = ()
     id_format: IdFormat | None = None
-    needs_parent: bool = False  # whether the parent must exist, and not have ended
-    host: Callable[[Any], str] = nowhere  # the computer that local effects run on, or ''
-    # The fields of payloads that name a command to run there, as `phases.*.worker.command`: `*` is
-    # each item of a list. Callers who may name no commands may not fill them.
+    needs_parent: bool = False
+    host: Callable[[Any], str] = nowhere
     commands: tuple[str, ...] = ()
 
     def check_id(self, machine: str, new_id: str, *, is_child: bool = False) -> None:

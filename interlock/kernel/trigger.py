@@ -14,7 +14,9 @@ class Triggers(StrEnum):
     CLAIMED = "claimed", "{owner} claimed it", payloads.TaskClaimed
 
     The sentence says why the trigger moved a record; {field} is the value of a payload's field. A
-    row that moves a record for another reason says that itself.
+    row that moves a record for another reason says that itself. In the log the payload's `reason`
+    follows the sentence, or else `reasons`, `detail`, `feedback` or `summary`. A machine takes
+    `payloads=Trigger.payloads()` and `says=Trigger.sentences()`.
     """
 
     _value_: str

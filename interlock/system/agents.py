@@ -5,8 +5,9 @@ ends. The supervisor runs the agent's command, reads the lines that the agent re
 outcome:
 
     def translate(work: EffectWork) -> Outcome | None:
-        folder = work.records.settings.home / "translations" / work.record.id
-        spec = LaunchSpec(work.lease.key, work.lease.token, str(folder))
+        home = work.records.settings.home.absolute()
+        folder = str(home / "translations" / work.record.id)
+        spec = LaunchSpec(key=work.lease.key, token=work.lease.token, work_folder=folder)
         hand_over(work, "translating.agent", spec)  # to `main` of that module
         return None
 
@@ -15,7 +16,7 @@ outcome:
             super().__init__(spec, records, "translation", TRANSLATING)
             self.spec = spec
             self.work = self.adopt("translation", TRANSLATING, spec.key, spec.token)
-            self.stream = STREAMS["interlock"](ReportKinds.SESSION)
+            self.stream = STREAMS["interlock"](ReportKinds.AGENT)
 
         def run(self) -> None:
             with self.heartbeat.holding(self.work.held):
@@ -37,8 +38,9 @@ outcome:
     def main() -> None:
         supervise(LaunchSpec, Translator)
 
-`command` returns a `Command`. If a supervisor dies, its process is killed, and the sweep of orphans
-does what the record's state says of that.
+`command` returns a `Command`, whose logs are `output.log` and `errors.log` in the work folder,
+where an `OutputSource` finds them. If a supervisor dies, its process is killed, and the sweep of
+orphans does what the record's state says of that. tests/seventh/translating has all of it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@
         dropped = client(actor).cancel(id)
         answer_record(dropped, as_json=as_json)
 
-`answer` prints any value: as JSON, or as the page that `show=` makes of it.
+`answer` prints a value: as JSON, or as the page that `show=` makes of it. It is data of JSON, such
+as `[asdict(row) for row in client().list(machine="translation")]`, or `record.data`.
 """
 
 from __future__ import annotations

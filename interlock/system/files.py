@@ -6,6 +6,17 @@ each problem with its line and column:
     document = read_document(path, bytes_max=100_000, advice="split it")
     request = read_model(Request, document.root, Location(document.problems))
     document.problems.raise_if_any()
+
+The model is written by hand, or `file_model` makes it of the model of a payload. Then `read_fields`
+returns the fields of the payload:
+
+    FILE = file_model(
+        Request,
+        {
+            "title": Field("title", required="say what is translated"),
+            "budget": Field("budget_micro", MONEY),  # `budget: 2.50` is 2,500,000
+        },
+    )
 """
 
 from __future__ import annotations

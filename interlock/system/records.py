@@ -13,7 +13,8 @@ the records as that actor reads and changes them. A sweep is given them:
 
     SWEEPS = (Sweep("translations", due, run, periods=60),)  # each 60 periods of the sweeps
 
-`remind` acts on one record and returns a word, which is counted. An error is logged, and the other
+A table knows no sweep by name: `records.as_producer.fire` fires a row that names PRODUCER. `remind`
+acts on one record and returns a word, which is counted. An error is logged, and the other
 records are acted on.
 """
 

@@ -2,6 +2,7 @@
 
 Modules of a table import nothing else of Interlock than `interlock` and this module, so that they
 are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads.
+Comments in interlock/kernel/table.py, which pydoc does not show, explain the fields of stages.
 """
 
 from __future__ import annotations

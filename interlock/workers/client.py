@@ -287,7 +287,9 @@ class Client(CardCalls, WorkflowCalls):
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.
 
-        With `parent`, `id_prefix` or `text` they come by name.
+        Given may be `machine`, `state`, `effect` (that they owe or that is at work), `parent`,
+        `id_prefix`, `text` of the title, and `created_ms` and `since_ms`, each a pair of the
+        first and the last ms. With `parent`, `id_prefix` or `text` they come by name.
         """
         found = self._filter(by_state=True, **wanted)
         return list(islice(self.dispatch.listings.rows(found, size=limit, newest=False), limit))

@@ -15,7 +15,8 @@ PART_BYTES_MAX = 32_768  # of the output, and of the errors
 class OutputSource:
     """Where the output of one run of an agent is.
 
-    `folder` is its work folder on the computer `host`, relative to the home of Interlock there.
+    `folder` is its work folder on the computer `host`, relative to the home of Interlock there, in
+    which `output.log` and `errors.log` are.
     `run` is the number of the run, from 1: of a session, or of a claim.
     Each run has a folder of its own, so a run that was replaced never adds to the output of the
     next one.

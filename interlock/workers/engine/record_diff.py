@@ -42,7 +42,8 @@ class DiffSource:
 
     `host` returns the name of the computer that can compare, or '' if none is known. `read`
     compares on this computer: it gets the record and what is to be compared, which is '' for all
-    that the record has changed, and raises NoDiffError. Only those who may see the records of all
+    that the record has changed, returns what `interlock.git.diff.diff` returns, and raises
+    NoDiffError. Only those who may see the records of all
     these `machines` may see the difference. `checkpoints` lists those between which `read`
     compares, the oldest first, as fields for commands and the API; without it the record has none.
     """

@@ -117,7 +117,10 @@ class Flag:
 
 
 class EffectWork(Generic[D]):
-    """An effect under its lease. `key` is the same in every attempt, the token differs in each."""
+    """An effect under its lease. `key` is the same in every attempt, the token differs in each.
+
+    A heartbeat renews `held`. `stopped` is set by an order to stop, or once the lease is lost.
+    """
 
     def __init__(
         self, dispatch: Dispatch, resources: Resources, lease: Lease, *, asked_at: float
@@ -209,10 +212,8 @@ class EffectWork(Generic[D]):
 
     @property
     def kill_by(self) -> float:
-        """The time of `clock` at which its processes are killed unless the lease is renewed.
-
-        That is in the middle of the grace: after its end, another attempt may start.
-        """
+        """The time of `clock` at which its processes are killed unless the lease is renewed."""
+        # In the middle of the grace: after its end, another attempt may start.
         return self.held.valid_until + self.effect.grace_ms / 2_000
 
     def raise_if_stopped(self) -> None:

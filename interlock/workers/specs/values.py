@@ -26,7 +26,8 @@ class ValueKind:
     """The reader and the writer of one kind of value in a file; it marks a field of a model.
 
     `read` raises ValueError with advice on what to write instead. It must be the last mark of a
-    type: what a person wrote is converted before anything is checked.
+    type: what a person wrote is converted before anything is checked. DURATION reads `90s` or `3d`
+    as whole seconds, MONEY `2.50` as millionths of a dollar, both integers.
     """
 
     read: Callable[[Any], Any]

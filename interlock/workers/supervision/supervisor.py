@@ -67,6 +67,8 @@ class Supervisor(ABC):
 
     `machine` and `effect` name the effect whose lease is in the launch spec. The constructor of a
     subclass takes its leases over with `adopt`. It changes `records` in the name of the effect.
+    `heartbeat` renews what is held: `with self.heartbeat.holding(work.held)`. If `run` raises, its
+    process ends, and the sweep of orphans does what the state says of a lost effect.
     """
 
     def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:

@@ -131,6 +131,7 @@ def answer(
 ) -> None:
     """Print a value for a program, or for a person: as the page that `show` makes of it.
 
+    The value is data of JSON: whatever else is in it, a program gets as text.
     Its times are told from `now_ms` on, and without it by their dates.
     """
     if as_json:
