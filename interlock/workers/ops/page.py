@@ -34,11 +34,11 @@ from interlock.workers.text import duration, is_said, moment
 RUNS = "runs"  # the key of what `describe` finds in the log
 ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
 # What counters of a record and all below it say, by what comes before the name in theirs.
-TREE = "tree"
+TREE, RESERVED = "tree", "reserved"
 KINDS = {
     "cap": "{} at most",
     TREE: "{}, with all below it",
-    "reserved": "{} reserved for work that goes on",
+    RESERVED: "{} reserved for work that goes on",
     "residue": "{} that lost work may have used",
 }
 # The names of counters that these and their own name do not explain.
@@ -133,11 +133,13 @@ def counters_shown(counters: Mapping[str, int]) -> dict[str, tuple[str, int]]:
     """Return the counters that people are shown, with their names, by what they are called.
 
     What a record has used with all below it is left out where it used all of that itself; money is
-    not left out.
+    not left out. A reservation is left out once nothing is reserved.
     """
     found: dict[str, tuple[str, int]] = {}
     for name, amount in sorted(counters.items()):
         kind, _, counted = name.rpartition(".")
+        if kind == RESERVED and not amount:
+            continue
         if kind != TREE or counted == MONEY or counters.get(counted) != amount:
             label = KINDS.get(kind, "{}").format(COUNTERS.get(counted, counted))
             found[COUNTERS.get(name, label)] = (name, amount)

@@ -148,6 +148,8 @@ def test_counters_are_shown_by_what_they_say_and_what_is_said_twice_is_left_out(
         "tokens": 7,
         "tree.tokens": 9,
         "residue.tokens": 3,
+        "reserved.spent": 0,
+        "reserved.tokens": 4,
         "runs": 2,
         "tree.runs": 2,
     }
@@ -160,6 +162,7 @@ def test_counters_are_shown_by_what_they_say_and_what_is_said_twice_is_left_out(
         "tokens": "tokens",
         "tokens, with all below it": "tree.tokens",
         "tokens that lost work may have used": "residue.tokens",
+        "tokens reserved for work that goes on": "reserved.tokens",
         "runs": "runs",
     }
 
