@@ -222,12 +222,12 @@ class Records:
         timers: Mapping[str, int] | None = None,
         held: Held | None = None,
     ) -> None:
-        """Write a note into the log of a record. With an op-id a repeat writes nothing.
+        """Write a note into the log of a record.
 
-        A note for which none is said gets one of its own; with "" it has none.
-
-        `timers` are milliseconds by the names of timers that run: each begins anew with so many.
-        With `held` the note is refused once that holder has lost its lease.
+        A call that is repeated with the same op-id writes nothing. Without `op_id` the note gets
+        a new op-id; "" writes a note without an op-id, which may have no `deltas`. `timers` gives,
+        for timers that run, the milliseconds after which each is due from now on. With `held` the
+        note is refused once that holder has lost its lease.
         """
         again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)

@@ -38,7 +38,7 @@ class Problem:
 
 
 class FileError(CallError):
-    """A file that a person wrote has problems; its tasks, jobs or run were not created.
+    """A file that a person wrote has problems, and nothing was created from it.
 
     Correct the lines that the message names.
     """
