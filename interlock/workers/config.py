@@ -260,22 +260,13 @@ def with_systems(settings: Settings, names: Sequence[str]) -> Settings:
     found = [str(Path(name).absolute()) if name.endswith(".py") else name for name in names]
     systems = tuple(dict.fromkeys((*settings.systems, *found)))
     known = {name: getattr(settings, name) for name in settings.model_fields_set}
-    return validated_settings({**_values(os.environ), **known, "systems": systems})
+    return _checked_settings({**_values(os.environ), **known, "systems": systems})
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment
-    try:
-        settings = validated_settings(_values(variables))
-    except ValidationError as refusal:
-        problems = "; ".join(
-            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; see docs/configuration.md"
-            if error["type"] == "extra_forbidden"
-            else f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
-            for error in refusal.errors(include_url=False)
-        )
-        raise SettingsError(f"settings: {problems}") from None
+    settings = _checked_settings(_values(variables))
     broker = settings.broker_url or settings.store_url or ""
     if broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
@@ -300,15 +291,34 @@ def _values(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _checked_settings(values: Mapping[str, Any]) -> Settings:
+    """Return settings as `validated_settings` does. Raises SettingsError with every problem."""
+    try:
+        return validated_settings(values)
+    except ValidationError as refusal:
+        problems = "; ".join(
+            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; see docs/configuration.md"
+            if error["type"] == "extra_forbidden"
+            else f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
+            for error in refusal.errors(include_url=False)
+        )
+        raise SettingsError(f"settings: {problems}") from None
+
+
 def validated_settings(values: Mapping[str, Any]) -> Settings:
     """Return settings with these values; those of systems that do not run are left out.
 
-    Raises ValidationError.
+    A file that commands of agents must not see stays hidden from them, whatever runs. Raises
+    ValidationError.
     """
     chosen = names_in(values.get("systems", NAMES))
     model = settings_of(tuple(chosen) if isinstance(chosen, list | tuple) else NAMES)
-    idle = {*setting_names()} - {*model.model_fields}
-    return model.model_validate({name: one for name, one in values.items() if name not in idle})
+    fields = settings_of(NAMES).model_fields
+    idle = values.keys() & (fields.keys() - model.model_fields.keys())
+    found = model.model_validate({name: one for name, one in values.items() if name not in idle})
+    files = [str(values[name]) for name in sorted(idle) if HIDDEN in fields[name].metadata]
+    hidden = (*found.sandbox_hidden, *files)
+    return found.model_copy(update={"sandbox_hidden": hidden}) if files else found
 
 
 def environment_without_settings() -> dict[str, str]:

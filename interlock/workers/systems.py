@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from interlock.kernel.errors import CallError
+from interlock.kernel.blame import blamed
+from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.shortened import shortened
 from interlock.systems import NAMES, module_of
 from interlock.workers.engine.builtin import BUILTIN
@@ -34,6 +36,8 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.engine.work import Handler
     from interlock.workers.terminal.page import Health, Section
     from interlock.workers.terminal.top_part import TopPart
+
+log = logging.getLogger(__name__)
 
 VALUE_LENGTH_MAX = 300  # that is shown of one field
 
@@ -256,11 +260,31 @@ def plain_request() -> PlainRequest | None:
 
 
 def health(dispatch: Dispatch) -> list[Health]:
-    """Return what the systems say of whether they work. Raises StoreError."""
-    from interlock.workers.engine.records import component  # noqa: PLC0415 - see above
+    """Return what the systems say of whether they work. Raises StoreError.
 
-    own = [system for system in systems() if system.health]
-    return [load(system.health)(component(dispatch, system.name)) for system in own]
+    Where the function of a system fails, that is a problem of it, and what asks for it goes on.
+    """
+    return [_health_of(system, dispatch) for system in systems() if system.health]
+
+
+def _health_of(system: System, dispatch: Dispatch) -> Health:
+    from interlock.workers.engine.records import component  # noqa: PLC0415 - see above
+    from interlock.workers.terminal.page import Health  # noqa: PLC0415 - see above
+
+    try:
+        found = load(system.health)(component(dispatch, system.name))
+    except StoreError:
+        raise
+    except Exception as failure:
+        log.exception("%s failed", system.health)
+        why = blamed(failure)
+    else:
+        if isinstance(found, Health):
+            return found
+        why = f"it returned {shortened(repr(found), VALUE_LENGTH_MAX)}, which is no Health"
+    return Health(
+        problems=[f"whether {system.name} works is unknown: repair {system.health}: {why}"]
+    )
 
 
 def top_parts() -> dict[str, TopPart]:

@@ -254,3 +254,20 @@ def test_a_system_that_is_added_brings_its_settings(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("INTERLOCK_SYSTEMS", "refund.py")
 
     assert with_systems(read_settings(), ["tasks"]).of(TaskSettings).stall_s == 7
+
+
+def test_a_wrong_setting_of_a_system_that_is_added_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_STALL_S", "soon")
+    monkeypatch.setenv("INTERLOCK_SYSTEMS", "refund.py")
+
+    with pytest.raises(SettingsError, match="INTERLOCK_STALL_S='soon'"):
+        with_systems(read_settings(), ["tasks"])
+
+
+def test_the_file_of_a_system_that_does_not_run_stays_hidden_from_agents() -> None:
+    variables = {"INTERLOCK_WEBHOOKS": "/hooks.json", "INTERLOCK_SANDBOX_HIDDEN": "/other"}
+
+    found = read_settings({**variables, "INTERLOCK_SYSTEMS": "tasks"})
+
+    assert found.sandbox_hidden == ("/other", "/hooks.json")
+    assert read_settings(variables).sandbox_hidden == ("/other",)

@@ -23,6 +23,7 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.celery_app import effect_queues
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.system import System, SystemsError, load
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.mcp.reach import Verbs
@@ -41,6 +42,7 @@ from interlock.workers.systems import (
     top_parts,
     words_of,
 )
+from interlock.workers.terminal.page import Health
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import SITE, sign_in
 
@@ -168,6 +170,30 @@ def test_without_a_system_what_people_are_shown_is_whole_and_has_nothing_of_it(
     assert (plain_request() is None) is (system.name == "threads")
     assert {*starved(client.records)} == {"tasks"} - {system.name}
     assert bool(health(client.dispatch)) is (system.name != "threads")
+
+
+def broken(_: Records) -> Health:
+    raise LookupError("no such table")
+
+
+def unhealthy(_: Records) -> str:
+    return "ill"
+
+
+def test_a_system_that_cannot_say_whether_it_works_is_a_problem_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, every: Client
+) -> None:
+    for function in (broken, unhealthy):
+        name = function.__name__
+        monkeypatch.setitem(own_systems._ADDED, name, System(name, health=f"{__name__}:{name}"))
+
+    said = [problem for each in health(every.dispatch) for problem in each.problems]
+    of_broken, of_unhealthy = (one for one in said if one.startswith("whether "))
+
+    assert of_broken.startswith(f"whether broken works is unknown: repair {__name__}:broken: ")
+    assert "no such table" in of_broken
+    assert of_unhealthy.endswith("it returned 'ill', which is no Health")
+    assert {"store", "systems"} <= diagnose(every.dispatch).keys()
 
 
 def test_without_any_system_a_message_has_to_name_its_machine(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from pydantic import BaseModel
 
 from interlock import CallError, Client, Submitted
 from interlock.system.errors import GuardRefusedError, IllegalTransitionError, StaleDecisionError
-from interlock.system.records import of_machine, polls
+from interlock.system.records import digest, encode, of_machine, polls
 from interlock.system.tables import PRIORITY_DEFAULT, Record, RecordContent
 from interlock.systems.jobs.admission import GraphAdmission, dependencies_in
 from interlock.systems.jobs.file.file import GraphFile, Step
@@ -77,9 +75,8 @@ class Graphs:
             return Submitted(graph, replayed=True)
         if payload and self.records.created_with("graph", {graph: {}}).get(graph):
             fields = {**payload, "by": self.client.actor}
-            self.records.machine("graph").admit(GraphTrigger.CONFIGURE, fields)
             # A repeated call does not undo what others have configured since.
-            op_id = f"open:{_digest(GraphTrigger.CONFIGURE, fields)}"
+            op_id = f"open:{digest(GraphTrigger.CONFIGURE, encode(fields, 'the graph'))}"
             fired = self.records.fire(graph, GraphTrigger.CONFIGURE, fields, op_id=op_id)
             return Submitted(graph, fired.replayed)
         return self._submit("graph", graph, payload or {})
@@ -368,12 +365,6 @@ class Graphs:
             now = self.job(record.id)
             problem = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
             raise JobCommandError(problem + next_steps(machine, now)) from refusal
-
-
-def _digest(trigger: str, fields: Mapping[str, Any]) -> str:
-    """Return a hash of a payload that a trigger takes."""
-    text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return sha256(f"{trigger}\0{text}\0".encode()).hexdigest()[:16]
 
 
 def _check_not_empty(changes: Mapping[str, Any]) -> None:

@@ -240,7 +240,7 @@ class SessionSupervisor(Supervisor):
                 fields["retry_after_s"] = self.failed.retry_after_s
         else:
             code = ended.reason_by_us or "exit"
-            detail = ended.lease_lost or ended.errors.strip() or f"it ended with {ended.code}"
+            detail = ended.lease_error or ended.errors.strip() or f"it ended with {ended.code}"
         detail = last_words(detail, self.records.settings, DETAIL_LENGTH_MAX)
         return Outcome(Trigger.SESSION_ERROR, {**fields, "code": code, "detail": detail})
 

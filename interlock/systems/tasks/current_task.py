@@ -264,7 +264,7 @@ class CurrentTask:
         if ended.outlived_lease:
             # It has done nothing wrong, so this is no failed try. How far it came is not known.
             self.report_started()
-            return Outcome(Trigger.ORPHANED, {"reason": ended.lease_lost})
+            return Outcome(Trigger.ORPHANED, {"reason": ended.lease_error})
         by_us = ended.by_supervisor
         silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
         if silent and self.work.record.state == State.IN_PROGRESS:

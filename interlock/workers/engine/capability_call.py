@@ -19,7 +19,7 @@ class CapabilityCall:
     """One call of a capability by an effect, with all its arguments.
 
     Raises a CallError if no capability has this name, or if the parameters do not fit it. To find
-    it may take as long as a server takes to start: make it in a thread.
+    the capability may take as long as a server takes to start: make the call's object in a thread.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class CapabilityCall:
         self.was_stopped = False  # an order to stop came before its end
 
     async def run(self, on_step: Callable[[Mapping[str, str]], None] | None = None) -> Result:
-        """Call it, wait for its end, and return its result. `on_step` gets each step that it takes.
+        """Call the capability, and return its result. `on_step` gets each step that it takes.
 
         The first order to stop cancels an async capability: where that ends it, CancelledError is
         raised. A synchronous one is in a thread, which cannot be stopped: it runs to its end, and

@@ -152,7 +152,8 @@ class Records:
         It may be one more than the deployment's limit of records: what a client creates for its
         caller is admitted before, by `admit`. With `leased_by` that holder gets the
         lease of the record's effect in the same step, as `lease` of what is returned, also where an
-        earlier call of it has created the record. Raises HeldError where the lease is lost already.
+        earlier call of that holder has created the record. Raises HeldError where the lease is lost
+        already.
         """
         check_submission(payload, new_id, priority)
         fired = self.dispatch.lifecycle.create(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kernel.errors import GuardRefusedError, HeldError
-from interlock.kernel.event import Event
+from interlock.kernel.errors import FencedError, GuardRefusedError, HeldError
+from interlock.kernel.event import Event, Note
 from interlock.workers.client import Client
 from interlock.workers.engine.records import Records
 from interlock.workers.gateways.server import EmbeddedServer
@@ -85,3 +85,24 @@ def test_a_holder_ends_its_effect_without_an_outcome(client: Client) -> None:
     held = (claim.task.suffix, claim.task.token)
     assert client.records.settle(task, held) == "settled"
     assert claim.task.suffix not in {entry.suffix for entry in client.show("b/t").entries}
+
+
+def test_a_holder_notes_while_it_has_its_lease_and_no_longer(client: Client) -> None:
+    claim = claimed(client, "b/t")
+    held, task = (claim.task.suffix, claim.task.token), client.show("b/t")
+    client.records.note(task, "said", {"text": "a"}, held=held)
+    client.fire("b/t", "requeued", {"reason": "x"})
+    client.records.settle(client.show("b/t"), held)
+    with pytest.raises(FencedError):
+        client.records.note(client.show("b/t"), "said", {"text": "b"}, held=held)
+    notes = [line for line in client.history("b/t") if isinstance(line, Note)]
+    assert [note.detail["text"] for note in notes if note.kind == "said"] == ["a"]
+
+
+def test_a_note_is_written_again_unless_its_op_id_is_repeated(client: Client) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    task = client.show("b/t")
+    for op_id in ("once", "once", None, None):
+        client.records.note(task, "said", {}, op_id=op_id)
+    notes = [line for line in client.history("b/t") if isinstance(line, Note)]
+    assert [note.kind for note in notes].count("said") == 3

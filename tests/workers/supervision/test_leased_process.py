@@ -108,7 +108,7 @@ def test_the_lease_that_is_not_renewed_ends_the_process(tmp_path: Path) -> None:
     end = ended(tmp_path, "sleep 60", dead_in(60), dead_in(0.5))
 
     assert end.reason_by_us == KILL_BY_PASSED
-    assert end.lease_lost == LEASE_LOST_ERRORS[KILL_BY_PASSED]
+    assert end.lease_error == LEASE_LOST_ERRORS[KILL_BY_PASSED]
 
 
 def test_a_process_is_ended_for_the_reason_of_its_supervisor(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_process_is_ended_for_the_reason_of_its_supervisor(tmp_path: Path) -> 
         process.end("enough", grace_s=5)
 
     ending = ended(tmp_path, "sleep 60", dead_in(60), act=end)
-    assert (ending.reason_by_us, ending.lease_lost) == ("enough", "")
+    assert (ending.reason_by_us, ending.lease_error) == ("enough", "")
 
 
 def test_a_command_whose_logs_cannot_be_made_is_not_started(tmp_path: Path) -> None:

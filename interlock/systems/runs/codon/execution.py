@@ -270,7 +270,7 @@ class CodonExecution:
         done = transcript.result_received or (reports_no_result and ended.code == 0)
         said = transcript.error or ended.errors.strip()
         said = last_words(said, self.context.settings, 4_000)
-        error = ended.lease_lost or said
+        error = ended.lease_error or said
         outcome = outcome_of(
             EndFacts(
                 stopped=self._order_to_end() == STOPPED,

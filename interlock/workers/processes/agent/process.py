@@ -82,7 +82,7 @@ class Exit:
         return self.reason_by_us == KILL_BY_PASSED
 
     @property
-    def lease_lost(self) -> str:
+    def lease_error(self) -> str:
         """The error of an agent that died with its lease or its watchdog; '' of any other."""
         return LEASE_LOST_ERRORS.get(self.reason_by_us or "", "")
 
