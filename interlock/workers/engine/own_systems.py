@@ -167,6 +167,11 @@ def _system_of(
     taken = {"engine", *NAMES, *(system.name for system in _ADDED.values())}
     if found.name in taken:
         raise wrong(name, f"has a system called {found.name}, as another one is; rename it")
+    # `interlock remove` deletes them: one elsewhere would be somebody's.
+    for folder in found.folders:
+        if folder in ("", "..") or Path(folder).name != folder:
+            problem = f"has the folder {folder!r}; write the name of one in INTERLOCK_HOME"
+            raise wrong(name, problem)
     return found
 
 

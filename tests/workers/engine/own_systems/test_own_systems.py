@@ -330,6 +330,11 @@ WRONG = {
     ),
     "has neither a Workflow": ("wrong", "x = 1"),
     "has a system called jobs": ("wrong", "SYSTEM = System(name='jobs', effects='wrong')"),
+    "has the folder ''; write": ("wrong", "SYSTEM = System(name='w', folders=('',))"),
+    "has the folder '.'; write": ("wrong", "SYSTEM = System(name='w', folders=('.',))"),
+    "has the folder '..'; write": ("wrong", "SYSTEM = System(name='w', folders=('..',))"),
+    "has the folder '/data'; write": ("wrong", "SYSTEM = System(name='w', folders=('/data',))"),
+    "has the folder 'a/b'; write": ("wrong", "SYSTEM = System(name='w', folders=('a/b',))"),
     "there is a machine called job already": (
         "wrong",
         "SYSTEM = System(name='w', effects='wrong', machines={'job': 'wrong:X'})",
