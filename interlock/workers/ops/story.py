@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from interlock.kernel.event import Event
+from interlock.kernel.event import Event, words_of
 from interlock.kernel.machine import Machine
 from interlock.kernel.question import as_sentence
+from interlock.kernel.reason import moved
 from interlock.kernel.record import Record
 from interlock.kernel.shown_stage import as_words, shown_stage
 from interlock.kernel.table import Terminal, Waiting
@@ -22,6 +24,7 @@ OPEN = "Nothing yet: it has not ended."
 LINES_READ = 30  # of the end of a log, to find who decided last
 CODE = re.compile(r"(?=.*\d)[0-9a-fA-F-]{16,}(@\S+)?")  # ids and hashes, which only programs read
 TECHNICAL = "Technical values"
+CHANGE = "edit"  # the answer that changes what is asked about
 
 
 def asked(record: Record) -> Iterator[Section]:
@@ -34,29 +37,44 @@ def outcome(client: Client, record: Record) -> Section:
     """Return what came of a record, and how it ended."""
     machine = client.dispatch.machines[record.machine]
     stage = shown_stage(machine, record.state)
-    parts = list(_parts(told_fields(record)[1]))
+    came = told_fields(record)[1]
+    parts = list(_parts(came))
     if isinstance(stage, Terminal):
         for event in client.dispatch.views.events([(record.id, record.entered)]):
-            actor = event.cause.actor
-            by = "a worker" if actor in machine.effects else actor
-            said = as_sentence(f"It ended: {event.because}, by {by}")
+            said = _ended(event, machine, list(came.values()))
             decided = _decided(client, record, machine)
             parts.append(Sentence(f"{said} {decided}".rstrip(), "soft"))
     return Section("What came of it", parts or [Sentence(OPEN, "soft")])
 
 
+def _ended(event: Event, machine: Machine, told: Sequence[Any]) -> str:
+    """Say how a record ended and who ended it, with those words that are not told already."""
+    actor = event.cause.actor
+    by = "a worker" if actor in machine.effects else actor
+    says = event.says or moved(event.trigger, event.source, event.target)
+    words = [one for one in words_of(event.payload, event.cause.reason) if one not in told]
+    return as_sentence(": ".join(filter(None, (f"It ended: {says}, by {by}", "; ".join(words)))))
+
+
 def _decided(client: Client, record: Record, machine: Machine) -> str:
     """Say who decided last, and what; '' if nobody did, or if the decision was the end itself."""
-    for line in client.dispatch.views.latest([record.id], LINES_READ)[record.id]:
-        if not isinstance(line, Event) or not line.source:
-            continue
+    latest = client.dispatch.views.latest([record.id], LINES_READ)[record.id]
+    events = [line for line in latest if isinstance(line, Event) and line.source]
+    for at, line in enumerate(events):
         stage, by = shown_stage(machine, line.source), line.cause.actor
         choices = {to: name for name, to in stage.affordances} if isinstance(stage, Waiting) else {}
         if line.trigger in choices and by not in machine.effects:
             if line.version == record.entered:
                 return ""
-            return f"Decided by {by}: {as_words(choices[line.trigger])}."
+            steps = [choices.get(one.trigger) for one in _while_in(line.source, events[at + 1 :])]
+            changes = ", with changes" if CHANGE in steps else ""
+            return f"Decided by {by}: {as_words(choices[line.trigger])}{changes}."
     return ""
+
+
+def _while_in(state: str, events: Sequence[Event]) -> Iterator[Event]:
+    """Return the newest events for as long as they kept a record in a state."""
+    return takewhile(lambda one: one.source == one.target == state, events)
 
 
 def unsaid(details: Mapping[str, str], record: Record) -> dict[str, str]:

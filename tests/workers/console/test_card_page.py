@@ -96,6 +96,25 @@ def test_why_a_person_changed_an_action_is_in_the_log_and_on_the_page_of_the_rec
     assert edited.because.endswith("she drinks no cow's milk")
     said = text_of(browser, "/records/milk")
     assert re.search("A person changed the proposal.*she drinks no cow's milk", said)
+    step(interlock, "milk", "execution_done", {"result": {}})
+    assert "Decided by ann: approve, with changes." in text_of(browser, "/records/milk")
+
+
+def test_a_change_of_an_earlier_proposal_is_none_of_the_one_that_was_approved(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "milk", **MILK)
+    answer(browser, interlock, "milk", **changed_milk())
+    step(interlock, "milk", "execution_failed", {"detail": "no list"})
+    answer(browser, interlock, "milk", choice="redirect", feedback="try once more")
+    declared = {**DECLARED, "requires_post_review": False}
+    for trigger, payload in [STARTED, proposed({**ACTION, **MILK}, declared=declared)]:
+        step(interlock, "milk", trigger, payload)
+
+    answer(browser, interlock, "milk", choice="approve")
+
+    step(interlock, "milk", "execution_done", {"result": {}})
+    assert "Decided by ann: approve." in text_of(browser, "/records/milk")
 
 
 def test_a_reason_alone_changes_nothing(browser: TestClient, interlock: Client) -> None:
@@ -145,9 +164,10 @@ def test_what_was_done_is_told_with_its_values_and_who_decided_it(
 def test_a_thread_that_a_person_ended_is_dropped(browser: TestClient, interlock: Client) -> None:
     consent(interlock, "milk", **MILK)
 
-    answer(browser, interlock, "milk", choice="reject", reason="we have some")
+    answer(browser, interlock, "milk", choice="reject", reason="We have some.")
 
     page = text_of(browser, "/records/milk")
     assert "It is dropped : it ended" in page
-    assert "we have some" in page.partition("What came of it")[2].partition("Timeline")[0]
+    came = page.partition("What came of it")[2].partition("Timeline")[0]
+    assert came.strip() == "We have some. It ended: a person rejected the action, by ann."
     assert "dismissed" not in text_of(browser, "/inbox/milk")
