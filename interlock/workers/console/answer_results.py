@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.event import words_of as event_words
 from interlock.kernel.meaning import Meaning
+from interlock.kernel.question import as_sentence
 from interlock.kernel.record import Record
 from interlock.kernel.shortened import shortened
 from interlock.workers.client import Client
@@ -84,7 +86,16 @@ def _result(client: Client, record: Record) -> AnswerResult:
             return AnswerResult(record.id, title, f"is done{done and f': {done}'}.", "good")
         case Meaning.FAILED:
             return AnswerResult(record.id, title, f"failed: it is {state.words}.", "bad")
-    return AnswerResult(record.id, title, f"is {state.words}.", "calm")
+    why = _why(client, record) if state.meaning is Meaning.ENDED else ""
+    said = as_sentence(": ".join(filter(None, (f"is {state.words}", why))))
+    return AnswerResult(record.id, title, said, "calm")
+
+
+def _why(client: Client, record: Record) -> str:
+    """Return the words with which a record was ended, as one line."""
+    events = client.dispatch.views.events([(record.id, record.entered)])
+    words = (one for event in events for one in event_words(event.payload, event.cause.reason))
+    return shortened(" ".join("; ".join(words).split()), VALUES_LENGTH_MAX)
 
 
 def _in_words(action: Mapping[str, Any], now_ms: int) -> str:
@@ -96,4 +107,4 @@ def _in_words(action: Mapping[str, Any], now_ms: int) -> str:
         if value not in (None, "", [], {})
     ]
     values = shortened(", ".join(sorted(said, key=len)), VALUES_LENGTH_MAX)
-    return f"{name} ({values})" if values else name
+    return f"{name} with {values}" if values else name

@@ -154,7 +154,7 @@ def test_what_was_done_is_told_with_its_values_and_who_decided_it(
     told = text_of(browser, "/inbox?answered=milk")
     page = text_of(browser, "/records/milk")
 
-    assert "is done: add task (title Buy milk, due Thursday 3 December 2026" in told
+    assert "is done: add task with title Buy milk, due Thursday 3 December 2026" in told
     assert re.search(r"It is done : it ended \d+ s ago", page)
     came = page.partition("What came of it")[2].partition("Timeline")[0]
     assert came.startswith(" at Thursday 3 December 2026, 10:00 Technical values uid 7f561b52")
@@ -171,3 +171,4 @@ def test_a_thread_that_a_person_ended_is_dropped(browser: TestClient, interlock:
     came = page.partition("What came of it")[2].partition("Timeline")[0]
     assert came.strip() == "We have some. It ended: a person rejected the action, by ann."
     assert "dismissed" not in text_of(browser, "/inbox/milk")
+    assert "Paper is dropped: We have some. " in text_of(browser, "/inbox?answered=milk")

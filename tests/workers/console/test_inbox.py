@@ -401,7 +401,7 @@ def test_nobody_needs_you_only_if_nothing_that_you_answered_is_still_at_work(
     assert "Buy paper asks: It was done" in text_of(browser, done.headers["location"])
     interlock.decide("paper", "done", proposal=interlock.show("paper").proposal)
     assert "Nobody needs you" in text_of(browser, "/inbox")
-    assert "Buy paper is done: jot (text as proposed)." in text_of(
+    assert "Buy paper is done: jot with text as proposed." in text_of(
         browser, done.headers["location"]
     )
 
