@@ -14,6 +14,7 @@ from interlock.workers.engine.card import Affordance, Card
 # The field of a form that says which part of an answer was sent: its words, or its exact values.
 PART, WORDS, EXACT = "part", "words", "exact"
 PARAMETERS, REASON = "parameters.", "reason"
+WHY, WHY_NOT = "Why, for the log", "Why not, for the log"
 # What the field for words is called, by its name.
 LABELS = {"text": "In your words", "feedback": "In your words", "intent": "What is wanted"}
 
@@ -37,6 +38,7 @@ class AnswerForm:
     leads_to: str
     is_open: bool  # its form is in sight
     is_bare: bool  # nothing has to be filled in: what may be said with it is folded
+    is_no: bool  # its button says No
     is_consent: bool  # who changes the action agrees to it as well: it is done at once
 
     @property
@@ -69,8 +71,14 @@ def answer_form(
         leads_to=leads_to,
         is_open=sent is not None or offer.name == "provide" or is_bare,
         is_bare=is_bare and sent is None,
+        is_no=says_no(offer),
         is_consent=offer.name == "edit" and consent_of(card) is not None,
     )
+
+
+def says_no(offer: Affordance) -> bool:
+    """Whether the button of an answer says No, so that its reason says why not."""
+    return offer.says.startswith("No,")
 
 
 def consent_of(card: Card) -> Affordance | None:
@@ -100,7 +108,8 @@ def _parts(
 ) -> tuple[tuple[FormField, ...], tuple[FormField, ...], tuple[FormField, ...]]:
     """Return the fields of an answer that are in sight, that are folded, and that are exact."""
     main = text_field(offer.name)
-    fields = [replace(one, label=LABELS.get(one.name, one.label)) for one in fields]
+    labels = {**LABELS, REASON: WHY_NOT if says_no(offer) else WHY}
+    fields = [replace(one, label=labels.get(one.name, one.label)) for one in fields]
     words = tuple(one for one in fields if one.name == main or (one.required and not one.value))
     others = tuple(one for one in fields if one not in words)
     if main not in [one.name for one in words]:

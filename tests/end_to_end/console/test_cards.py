@@ -30,8 +30,8 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
     page = open_page(chromium, interlock, address, "/inbox", viewport=PHONE, has_touch=True)
 
     page.locator(".cards a.asks").tap()
-    page.get_by_text("Say why").tap()
-    page.get_by_role("textbox", name="reason").fill("too dear")
+    page.get_by_text("Say why not").tap()
+    page.get_by_role("textbox", name="Why not").fill("too dear")
     for touched in page.locator("main button:visible, main summary:visible").all():
         box = touched.bounding_box()
         assert box is not None
@@ -68,8 +68,8 @@ def test_a_key_does_what_its_click_does_and_what_cannot_be_undone_asks_once_more
     expect(page.locator(".claim")).to_contain_text("You are on it")
     # The claim loads the page anew, which hears keys only once its scripts have run.
     page.wait_for_load_state()
-    page.get_by_text("Say why").click()
-    page.get_by_role("textbox", name="reason").fill("too dear")
+    page.get_by_text("Say why not").click()
+    page.get_by_role("textbox", name="Why not").fill("too dear")
     ready(page)
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/inbox/ink?*")
@@ -107,8 +107,10 @@ def test_a_card_that_somebody_else_has_answered_says_so_and_takes_no_answer(
     page = open_page(chromium, interlock, address)
     page.clock.install()
     page.goto("/inbox/paper")
-    page.get_by_text("Say why").click()
-    page.get_by_role("textbox", name="reason").fill("too dear")
+    page.get_by_text("Say why not").click()
+    page.get_by_role("textbox", name="Why not").fill("too dear")
+    expect(page.get_by_text("1 of 1", exact=True)).to_be_visible()
+    expect(page.get_by_text("no deadline")).to_be_visible()
 
     Client(interlock.settings, actor="bob").decide(
         "paper", "reject", {"reason": "we have some"}, proposal=proposal
@@ -121,11 +123,13 @@ def test_a_card_that_somebody_else_has_answered_says_so_and_takes_no_answer(
         expect(page.locator("#news")).to_contain_text("we have some")
     expect(page.locator("#state")).to_have_text(shown_state(MACHINES["thread"], "dismissed").words)
     expect(page.get_by_role("link", name="see what has happened")).to_be_visible()
+    expect(page.get_by_text("1 of 1", exact=True)).to_be_hidden()
+    expect(page.get_by_text("no deadline")).to_be_hidden()
     expect(page.get_by_role("button", name="Yes, do it")).to_have_count(0)
     expect(page.get_by_role("button", name="No, drop it")).to_have_count(0)
-    expect(page.get_by_role("textbox", name="reason")).to_have_value("too dear")
-    page.get_by_role("textbox", name="reason").press("Control+Enter")
-    expect(page.get_by_role("textbox", name="reason")).to_have_value("too dear")
+    expect(page.get_by_role("textbox", name="Why not")).to_have_value("too dear")
+    page.get_by_role("textbox", name="Why not").press("Control+Enter")
+    expect(page.get_by_role("textbox", name="Why not")).to_have_value("too dear")
     expect(page.get_by_role("alert")).to_have_count(0)  # nothing was sent, so nothing was refused
     page.get_by_role("heading", level=1).click()
     page.keyboard.press("a")
@@ -146,8 +150,8 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
     bob.add_init_script(ONLY_WHAT_IS_SENT)  # he has not seen yet what she said
     for page in (ann, bob):
         page.goto("/inbox/paper")
-    bob.get_by_text("Say why").click()
-    bob.get_by_role("textbox", name="reason").fill("too dear")
+    bob.get_by_text("Say why not").click()
+    bob.get_by_role("textbox", name="Why not").fill("too dear")
 
     ann.get_by_role("button", name="Yes, do it").click()
     until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")

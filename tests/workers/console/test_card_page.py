@@ -172,3 +172,15 @@ def test_a_thread_that_a_person_ended_is_dropped(browser: TestClient, interlock:
     assert came.strip() == "We have some. It ended: a person rejected the action, by ann."
     assert "dismissed" not in text_of(browser, "/inbox/milk")
     assert "Paper is dropped: We have some. " in text_of(browser, "/inbox?answered=milk")
+
+
+def test_a_reason_is_named_for_the_answer_that_it_belongs_to(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "milk", **MILK)
+
+    said = text_of(browser, "/inbox/milk")
+
+    assert "Say why not Why not, for the log (optional) No, drop it" in said
+    assert said.count("Why, for the log") == 1
+    assert said.index("Why, for the log") < said.index("Change and do it")

@@ -59,6 +59,7 @@ function close() {
     else (form.closest("details.answer") ?? form).remove();
   }
   for (const said of document.querySelectorAll("[data-ends]")) said.hidden = isOpen(said.dataset.ends);
+  for (const said of document.querySelectorAll("[data-while]")) said.hidden = !said.dataset.while.split(" ").some(isOpen);
 }
 document.addEventListener("htmx:afterSwap", close);
 
