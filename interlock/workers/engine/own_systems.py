@@ -161,7 +161,7 @@ def _system_of(
     if not isinstance(found, System):
         raise wrong(
             name,
-            "has neither a Workflow (docs/workflows.md) nor a SYSTEM (docs/own_machines.md) "
+            "has neither a Workflow (docs/workflows.md) nor a SYSTEM (docs/own_systems.md) "
             "at its top level",
         )
     taken = {"engine", *NAMES, *(system.name for system in _ADDED.values())}

@@ -186,11 +186,12 @@ class Records:
     ) -> Fired:
         """Fire a trigger at a record. Repeat a call whose answer was lost with the same op-id.
 
-        With `version` it is refused once the record has left the state that it entered with that
-        version; with `held`, once that holder has lost its lease. `deltas` are costs, integers by
-        name. With `leased_by` that holder gets the lease of the entered state's effect in the same
-        step, as `lease` of what is returned. Raises what `Lifecycle.fire` raises, and HeldError
-        where the lease is lost already.
+        Without `op_id` each call is a new one, which acts once more if it is made again. With
+        `version` it is refused once the record has left the state that it entered with that
+        version; with `held`, once that holder has lost its lease; not both. `deltas` are costs,
+        integers by name. With `leased_by` that holder gets the lease of the entered state's effect
+        in the same step, as `lease` of what is returned. Raises what `Lifecycle.fire` raises, and
+        HeldError where the lease is lost already.
         """
         call = Call(
             self._cause(reason), op_id or uuid4().hex, self._warrant(version, held), deltas or {}
@@ -296,6 +297,8 @@ class Records:
         return Cause(self.actor, reason, self.codes)
 
     def _warrant(self, version: int | None, held: Held | None) -> Warrant:
+        if held is not None and version is not None:
+            raise TypeError("give version=, what a person saw, or held=, a lease: not both")
         if held is not None:
             return Warrant.token(*held)
         if version is not None:

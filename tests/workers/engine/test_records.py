@@ -106,3 +106,8 @@ def test_a_note_is_written_again_unless_its_op_id_is_repeated(client: Client) ->
         client.records.note(task, "said", {}, op_id=op_id)
     notes = [line for line in client.history("b/t") if isinstance(line, Note)]
     assert [note.kind for note in notes].count("said") == 3
+
+
+def test_a_call_names_what_a_person_saw_or_a_lease_and_not_both(client: Client) -> None:
+    with pytest.raises(TypeError, match="not both"):
+        assigned(client).fire("b/t", "claimed", CLAIM, version=1, held=("1.0", "token"))
