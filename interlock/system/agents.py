@@ -28,7 +28,7 @@ outcome:
 
         def obey(self, process: AgentProcess) -> None:
             if self.work.stopped.is_set():
-                process.end("stopped", grace_s=3)
+                process.end("stopped", grace_s=10)
 
         def read(self, process: AgentProcess) -> None:
             for line in process.reports():

@@ -101,7 +101,7 @@ class Translator(agents.Supervisor):
 
     def obey(self, process: agents.AgentProcess) -> None:
         if self.work.stopped.is_set():
-            process.end("stopped", grace_s=3)
+            process.end("stopped", grace_s=10)
 
     def read(self, process: agents.AgentProcess) -> None:
         for report in (one for line in process.reports() for one in self.stream.feed(line)):
