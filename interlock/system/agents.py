@@ -51,15 +51,6 @@ from interlock.workers.engine.work_environment import (
     environment_of_program,
     environment_of_work,
 )
-from interlock.workers.engine.work_sandbox import (
-    check_sandbox,
-    folder_sandbox,
-    level_text,
-    open_repository,
-    open_sandbox,
-    sandbox_level,
-    sandbox_of_level,
-)
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.output import PendingLines
@@ -152,7 +143,6 @@ __all__ = [
     "UsedTokens",
     "WorkFinished",
     "check_command",
-    "check_sandbox",
     "clock",
     "contained",
     "end_bound",
@@ -160,22 +150,16 @@ __all__ = [
     "environment_of_program",
     "environment_of_work",
     "extend",
-    "folder_sandbox",
     "hand_over",
     "has_ended",
     "kill_leftovers",
     "label_of",
     "last_words",
     "launch",
-    "level_text",
-    "open_repository",
-    "open_sandbox",
     "parse_line",
     "process_group",
     "process_label",
     "read_logs",
-    "sandbox_level",
-    "sandbox_of_level",
     "secrets_of",
     "start_bound",
     "supervise",

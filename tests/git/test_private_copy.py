@@ -22,9 +22,9 @@ from interlock.git.worktree import (
     Worktree,
     add_worktree,
     admin_of,
+    own_sandbox,
     remove_worktree,
 )
-from interlock.workers.engine.work_sandbox import check_sandbox
 from interlock.workers.processes.sandbox import Sandbox
 from tests.git.scene import AGENT, a_branch, assert_refused, commit, git, write
 
@@ -213,7 +213,7 @@ def test_a_worktree_that_a_session_has_replaced_by_a_link_is_refused(
     with pytest.raises(RefusedError, match="git does not know"):
         save_work(repository, tree, message="saved", identity=AGENT)
     with pytest.raises(RefusedError, match="is a link"):
-        check_sandbox(repository.sandbox, str(repository.root), tree.folder)
+        own_sandbox(Sandbox(hidden=()), tree.folder)
 
     assert outside.seen() == before
 

@@ -21,7 +21,6 @@ from interlock.system.agents import (
     end_bound,
     extend,
     has_ended,
-    open_sandbox,
     start_bound,
 )
 from interlock.systems.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
@@ -99,7 +98,7 @@ class CommandRun:
         It is open, since a person wrote the command into the graph: it may write where its user
         may. The files of its graph's jobs are in a hidden folder; it can change its own alone.
         """
-        work, sandbox = self.work, open_sandbox(self.work.records.settings)
+        work, sandbox = self.work, Sandbox.open(self.work.records.settings)
         graph = work.records.settings.home.absolute() / "jobs" / work.record.root
         if sandbox is None:
             return None

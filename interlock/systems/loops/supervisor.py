@@ -31,13 +31,13 @@ from interlock.system.agents import (
     Progress,
     RejectedLine,
     ReportKinds,
+    Sandbox,
     SpawnError,
     SplitRequested,
     Supervisor,
     UsageAdded,
     environment_of_work,
     last_words,
-    open_repository,
     supervise,
 )
 from interlock.system.records import Records
@@ -133,7 +133,8 @@ class SessionSupervisor(Supervisor):
         )
 
     def _repository(self) -> Repository:
-        return open_repository(self.records.settings, Path(self.work.record.data["repo"]))
+        sandbox = Sandbox.open(self.records.settings)
+        return Repository.open(Path(self.work.record.data["repo"]), sandbox=sandbox)
 
     def _act(self, process: AgentProcess) -> None:
         """Obey an order to stop or to interrupt, and start the session when it is ready."""

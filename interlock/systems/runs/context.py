@@ -17,7 +17,8 @@ from interlock.git.checkpoint_store import (
     Checkpoint,
     CheckpointStore,
 )
-from interlock.system.agents import Sandbox, Supervisor, environment_of_program, folder_sandbox
+from interlock.git.worktree import own_sandbox
+from interlock.system.agents import Sandbox, Supervisor, environment_of_program
 from interlock.system.files import write_private
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
@@ -79,10 +80,12 @@ class RunContext:
         """Return the sandbox of commands in the workspace. Raises SandboxError.
 
         They can only read the checkpoints: by its settings that store could name programs for git.
+        If the folder is a repository, they can only read what git keeps: by many of those files the
+        user's git runs programs or, where they are links, writes to other files.
         """
-        sandbox, folder = folder_sandbox(self.settings, self.workspace), self.workspace
+        sandbox, folder = Sandbox.open(self.settings), self.workspace
         kept = [folder / FOLDER, folder / FOLDER / STORE]
-        return sandbox and sandbox.with_more(read_only=kept)
+        return sandbox and own_sandbox(sandbox, folder.resolve()).with_more(read_only=kept)
 
     def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
         """Return a host for the sentinels of a codon; it has loaded none of them yet."""

@@ -13,7 +13,6 @@ from interlock import CallError, ConflictError, KernelError
 from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree
-from interlock.system.agents import sandbox_level
 from interlock.system.errors import (
     FencedError,
     HeldError,
@@ -24,6 +23,7 @@ from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
+from interlock.systems.tasks.claim_sandbox import sandbox_level
 from interlock.systems.tasks.identities import ensure_identity, identity_id
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scope, deadline

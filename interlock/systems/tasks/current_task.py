@@ -24,15 +24,14 @@ from interlock.system.agents import (
     Exit,
     Sandbox,
     SplitRequested,
-    check_sandbox,
     environment_of_check,
-    sandbox_of_level,
     secrets_of,
 )
 from interlock.system.errors import GuardRefusedError
 from interlock.system.files import as_line
 from interlock.system.tables import ABORT_OF, AbortReason, Record, TransitionReason, why_of
 from interlock.system.text import Redaction
+from interlock.systems.tasks.claim_sandbox import check_sandbox, sandbox_of_level
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.left_work import save_uncommitted

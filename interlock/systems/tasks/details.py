@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from interlock import Client
-from interlock.system.agents import level_text
 from interlock.system.tables import Record
 from interlock.system.text import age, duration
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.systems.tasks.claim_sandbox import level_text
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock import CallError, Client, Note
-from interlock.system.agents import level_text
 from interlock.system.commands import REASON_LENGTH_MAX, counts_text, program, short
 from interlock.system.pages import (
     Button,
@@ -38,6 +37,7 @@ from interlock.system.text import duration, moment
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.claim_row import ClaimRow
+from interlock.systems.tasks.claim_sandbox import level_text
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTask, FailedTasks
 from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData

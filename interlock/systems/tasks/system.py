@@ -6,7 +6,7 @@ from interlock import CommandRow, Panel, System
 
 TASKS = "interlock.systems.tasks"
 OPEN_JUDGE = f"{TASKS}.verification.judge_model:open_judge"
-OPEN_SANDBOX = "interlock.workers.engine.work_sandbox:open_sandbox"
+OPEN_SANDBOX = "interlock.system.agents:Sandbox.open"
 TASK_HELP = "Coding tasks: agents work on them in git worktrees."
 CLAIM_HELP = "External agents (those that you run yourself) claim them."
 PLAN_HELP = "Plans: tasks that wait until you approve them."

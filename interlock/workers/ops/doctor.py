@@ -22,8 +22,8 @@ from interlock.workers.engine.answer_schema import action_of
 from interlock.workers.engine.card import faults_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.slot_waits import busy_slots
-from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.processes.sandbox import BUBBLEWRAP, NONE
 from interlock.workers.systems import health
 from interlock.workers.text import age
 

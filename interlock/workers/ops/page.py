@@ -11,7 +11,7 @@ from interlock.kernel.amounts import MONEY, dollars
 from interlock.kernel.question import inner
 from interlock.kernel.record import parent_of
 from interlock.kernel.store.counts import COUNT_MAX
-from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
+from interlock.workers.processes.sandbox import BUBBLEWRAP, NONE
 from interlock.workers.systems import plain_request, systems, words_of
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.page import (
@@ -31,6 +31,12 @@ from interlock.workers.terminal.page_parts import state_name
 from interlock.workers.terminal.screen import counted, counts_text, program, short
 from interlock.workers.text import duration, is_said, moment
 
+# What `doctor` says of the agents of a computer.
+SAID_OF = {
+    BUBBLEWRAP: "in a sandbox of bubblewrap",
+    NONE: "in no sandbox: they can do what the user of the worker can, also answer cards",
+}
+OPEN_STORE = ", but the store asks for no password, so they can answer cards: give it one"
 RUNS = "runs"  # the key of what `describe` finds in the log
 ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
 # What counters of a record and all below it say, by what comes before the name in theirs.

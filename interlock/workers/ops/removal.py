@@ -22,15 +22,16 @@ from interlock.git.removable import (
     remove_trees,
     repositories_of,
 )
+from interlock.git.repository import Repository
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import root_of
 from interlock.workers.config import PROJECT_HOME, Settings, SetupError
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.work_sandbox import SandboxError, open_repository
 from interlock.workers.files.private import NotPrivateError
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
 from interlock.workers.ops.home import lock_home
+from interlock.workers.processes.sandbox import Sandbox, SandboxError
 from interlock.workers.systems import folders
 from interlock.workers.terminal.screen import counted
 from interlock.workers.up_file import LOCK_FILE
@@ -125,7 +126,7 @@ def removal_of(settings: Settings) -> Iterator[Removal]:
             if any(path.is_relative_to(entry) for entry in found.entries):
                 continue  # an example made it there
             try:
-                repository = open_repository(settings, path)
+                repository = Repository.open(path, sandbox=Sandbox.open(settings))
                 found.there.append(find_removable(repository, folders, backlogs))
             except (GitError, SandboxError, OSError) as refusal:
                 found.unread.append(f"{path}: {refusal}")

@@ -17,12 +17,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from interlock.workers.config import Settings, SetupError
 from interlock.workers.inherited import inherited
 from interlock.workers.processes.sockets import Mounts, entries_of, hide_of_open, hide_sockets
+from interlock.workers.setting_values import HIDDEN
 
 PROGRAM = "bwrap"
+NONE, BUBBLEWRAP = "none", "bubblewrap"  # what a computer makes, in words
 PROBE_S = 20.0
 # Bubblewrap itself ignores SIGTERM, since it would die of it and take the command with it. The
 # command gets the default action back, and acts on the signal.
@@ -38,6 +43,10 @@ _SHOWN_OF_RUN = ("NetworkManager/resolv.conf", "resolvconf", "systemd/resolve", 
 _OURS = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2])
 
 
+class SandboxError(SetupError):
+    """INTERLOCK_SANDBOX requires a sandbox, and this computer can make none: change either."""
+
+
 def home_folder() -> Path | None:
     """Return the home folder of this user, if there is one besides the root of the file system."""
     with suppress(OSError, RuntimeError):
@@ -51,9 +60,12 @@ def home_folder() -> Path | None:
 class Sandbox:
     """What a command sees: a path is as the longest path in these fields says that it is in.
 
-    `sockets` are hidden also where a server makes them later. `read_only` are parts of writable
-    folders. `placed` and `shown` have pairs of a source and the target where it is seen; what is
-    `placed` can be written. Paths that do not exist are left out.
+    `open` returns that of this computer, which hides secrets and the work of others. What a command
+    needs is added: `interlock.git` adds a worktree (`own_sandbox`) or an agent's copy of its
+    repository (`sandbox_of`), and `with_more` any path. `sockets` are hidden also where a server
+    makes them later. `read_only` are parts of writable folders. `placed` and `shown` have pairs of
+    a source and the target where it is seen; what is `placed` can be written. Paths that do not
+    exist are left out.
     """
 
     hidden: Sequence[Path]
@@ -64,6 +76,28 @@ class Sandbox:
     shown: Sequence[tuple[Path, Path]] = ()
     is_closed: bool = True
     home: Path | None = field(default_factory=home_folder)
+
+    @classmethod
+    def open(cls, settings: Settings) -> Sandbox | None:
+        """Return the sandbox of this computer; None if it makes none. Raises SandboxError."""
+        if settings.sandbox == "off":
+            return None
+        problem = _problem()
+        if problem and settings.sandbox == "required":
+            raise SandboxError(
+                f"INTERLOCK_SANDBOX=required, and no sandbox can be made here: {problem}. "
+                "docs/tasks.md says what a computer needs for it"
+            )
+        return None if problem else cls.of(settings)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Sandbox:
+        """Return the sandbox of this computer, which could make one when it was asked before."""
+        return cls(
+            hidden=tuple(_hidden_by(settings)),
+            sockets=tuple(_sockets_of(settings)),
+            writable=tuple(map(Path, settings.sandbox_writable)),
+        )
 
     def with_more(
         self,
@@ -141,6 +175,30 @@ class Sandbox:
         if home is None or any(home.is_relative_to(path) for path in hidden):
             return {}
         return entries_of(home)
+
+
+def _hidden_by(settings: Settings) -> Iterator[Path]:
+    """Yield where secrets and the work of others are: commands are shown their own parts."""
+    yield from (settings.home.absolute(), settings.worktree_folder)
+    if settings.worktrees is None:
+        yield settings.worktree_folder.parent  # that of all homes of this user
+    named = type(settings).model_fields.items()
+    paths = (getattr(settings, name) for name, field in named if HIDDEN in field.metadata)
+    yield from filter(None, paths)
+    yield from map(Path, settings.sandbox_hidden)
+
+
+def _sockets_of(settings: Settings) -> Iterator[Path]:
+    """Yield the sockets of the store and the broker: they may ask for no password."""
+    for url in (settings.store_url, settings.broker_url):
+        if url is not None and url.startswith("unix:"):
+            yield Path(urlsplit(url).path)
+
+
+@cache
+def _problem() -> str:
+    """Return why this computer can make no sandbox, or ''. A process finds it out once."""
+    return probe()
 
 
 def probe() -> str:

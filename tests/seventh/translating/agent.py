@@ -64,7 +64,9 @@ class Translator(agents.Supervisor):
             self.work.fire_or_settle(outcome)
 
     def attempt(self) -> il.Outcome:
-        repository = agents.open_repository(self.records.settings, Path(self.data["repository"]))
+        repository = Repository.open(
+            Path(self.data["repository"]), sandbox=agents.Sandbox.open(self.records.settings)
+        )
         branch, folder = branch_of(self.work.record), self.folder.with_name("worktree")
         tree = add_worktree(repository, branch=branch, folder=folder, base=self.data["base"])
         command = self.command(folder)
@@ -81,7 +83,7 @@ class Translator(agents.Supervisor):
         return il.Outcome(Trigger.DONE, {"translated": text})
 
     def command(self, folder: Path) -> agents.Command:
-        sandbox = agents.open_sandbox(self.records.settings)
+        sandbox = agents.Sandbox.open(self.records.settings)
         variables = {
             "TRANSLATION_SOURCE": self.data["source"],
             "TRANSLATION_TARGET": target_of(self.data),

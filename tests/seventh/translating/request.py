@@ -5,8 +5,9 @@ from typing import Any
 
 from interlock.git.branch import head_commit
 from interlock.git.errors import GitError
+from interlock.git.repository import Repository
 from interlock.system import files
-from interlock.system.agents import check_command, open_repository
+from interlock.system.agents import Sandbox, check_command
 from interlock.system.records import Records
 from translating.table import Request
 
@@ -29,7 +30,7 @@ def read_request(path: Path, agent: str, records: Records) -> dict[str, Any]:
     location = files.Location(document.problems)
     fields = files.read_fields(FILE, document.root, location) or {}
     document.problems.raise_if_any()
-    repository = open_repository(records.settings, path.absolute().parent)
+    repository = Repository.open(path.absolute().parent, sandbox=Sandbox.open(records.settings))
     try:
         source = repository.root / repository.inside(fields["source"])
         problem = "" if source.is_file() else f"{repository.root} has no such file"

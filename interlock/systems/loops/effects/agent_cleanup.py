@@ -6,9 +6,10 @@ from pathlib import Path
 
 from interlock import EffectWork
 from interlock.git.errors import RefusedError
+from interlock.git.repository import Repository
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import remove_worktree, worktrees
-from interlock.system.agents import kill_leftovers, open_repository, process_label
+from interlock.system.agents import Sandbox, kill_leftovers, process_label
 from interlock.systems.loops.machines.loop.data import Life, LoopData
 from interlock.systems.loops.paths import AgentPaths
 
@@ -26,7 +27,7 @@ def agent_cleanup(work: EffectWork[LoopData]) -> None:
     if records.views.holds(paths.name):
         return  # the next life of this name works in the same worktree already
     try:
-        repository = open_repository(paths.settings, Path(data["repo"]))
+        repository = Repository.open(Path(data["repo"]), sandbox=Sandbox.open(paths.settings))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
     found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)

@@ -10,7 +10,7 @@ from interlock.git.errors import GitError, RefusedError
 from interlock.git.private_copy import bring_in, git_in
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
-from interlock.system.agents import open_repository
+from interlock.system.agents import Sandbox
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.mailbox import Mailbox
@@ -26,7 +26,7 @@ def prompt(work: EffectWork[LoopData]) -> Outcome:
     record, data = work.record, work.record.data
     paths = AgentPaths(record.id, work.records.settings)
     try:
-        repository = open_repository(paths.settings, Path(data["repo"]))
+        repository = Repository.open(Path(data["repo"]), sandbox=Sandbox.open(paths.settings))
         tree = prepare_worktree(paths, repository, base=data["base"])
         bring_in(repository, tree)  # of a session whose supervisor was lost
     except RefusedError as refusal:

@@ -7,7 +7,8 @@ from typing import Any
 
 from interlock import EffectWork, Outcome
 from interlock.git.errors import RefusedError
-from interlock.system.agents import open_repository
+from interlock.git.repository import Repository
+from interlock.system.agents import Sandbox
 from interlock.system.records import NotYetError
 from interlock.systems.loops.machines.effects import PROMPT, SESSION, WORKTREE
 from interlock.systems.loops.machines.loop.data import LoopData
@@ -27,7 +28,7 @@ def worktree(work: EffectWork[LoopData]) -> Outcome:
     paths = AgentPaths(work.record.id, settings)
     fields = {"host": settings.host, **_inherited(work, paths)}
     try:
-        repository = open_repository(paths.settings, Path(data["repo"]))
+        repository = Repository.open(Path(data["repo"]), sandbox=Sandbox.open(paths.settings))
         tree = prepare_worktree(paths, repository, base=data["base"])
     except RefusedError as refusal:
         if data.get("host") != settings.host:

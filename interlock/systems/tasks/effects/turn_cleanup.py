@@ -12,7 +12,7 @@ from interlock.git.refs import HEADS, read_refs
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.saved_work import leave_worktree, save_work
 from interlock.git.worktree import Worktree, remove_worktree, worktrees
-from interlock.system.agents import open_repository
+from interlock.system.agents import Sandbox
 from interlock.system.errors import UnknownRecordError
 from interlock.system.records import NotYetError
 from interlock.system.tables import Record
@@ -105,7 +105,9 @@ def _clean_repository(work: EffectWork[TurnData], data: TurnData, *, accepted: b
     """Remove the worktree and the branches of a turn; return where work of it is left."""
     folder = Path(str(data["worktree"])).resolve()
     try:
-        repository = open_repository(work.records.settings, Path(str(data["repo"])))
+        repository = Repository.open(
+            Path(str(data["repo"])), sandbox=Sandbox.open(work.records.settings)
+        )
     except RefusedError as refusal:
         return _stays(work, folder, refusal) if folder.is_dir() else {}
     trees = worktrees(repository)

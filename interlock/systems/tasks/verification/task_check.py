@@ -12,15 +12,14 @@ from interlock import Settings
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, worktree_and_tip
 from interlock.system.agents import (
-    check_sandbox,
+    Sandbox,
     environment_of_check,
-    open_repository,
-    open_sandbox,
     secrets_of,
 )
 from interlock.system.tables import Record
 from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import claim_names
+from interlock.systems.tasks.claim_sandbox import check_sandbox
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.check import check
@@ -39,7 +38,7 @@ RESULTS_MAX = 100
 
 def repository_of(record: Record[TaskData], settings: Settings) -> Repository:
     """Open a task's repository. Raises GitError."""
-    return open_repository(settings, Path(str(record.data["repo"])))
+    return Repository.open(Path(str(record.data["repo"])), sandbox=Sandbox.open(settings))
 
 
 def worktree_and_commit(
@@ -109,7 +108,7 @@ async def _check_signals(
     reviewer: AskModel | None,
     judge: AskModel | None,
 ) -> CompletionVerdict:
-    sandbox = await asyncio.to_thread(open_sandbox, settings)
+    sandbox = await asyncio.to_thread(Sandbox.open, settings)
     return await check(
         signals,
         folder=folder,
