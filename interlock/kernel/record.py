@@ -103,6 +103,7 @@ class Entry:
     countdown: str = ""
     not_before: int = 0  # while it is owed
     slots: str = ""  # the name of the slots of which it needs one to be at work
+    losses: int = 0  # how often its holder was lost
 
     @property
     def is_leased(self) -> bool:

@@ -137,7 +137,7 @@ def entry_of(suffix: str, line: str, slots: str = "") -> Entry:
     (
         attempts,
         attempts_max,
-        _releases,
+        losses,
         lease_until,
         kill_by,
         not_before,
@@ -160,6 +160,7 @@ def entry_of(suffix: str, line: str, slots: str = "") -> Entry:
         holder=holder,
         attempts=int(attempts),
         attempts_max=int(attempts_max),
+        losses=int(losses),
         lease_until=int(lease_until),
         kill_by=int(kill_by),
         no_restart=no_restart == "1",

@@ -34,7 +34,6 @@ class Limits:
     poll_ms: int = 5_000  # until the first poll of an effect that nobody has claimed
     remind_ms: int = DAY_MS  # until the first reminder of a quarantined effect
     tombstone_ms: int = 30 * DAY_MS  # how long the id of a pruned record stays taken
-    releases_max: int = 20  # how often an effect is given back without counting the attempt
 
 
 @dataclass(frozen=True, slots=True)

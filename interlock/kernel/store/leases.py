@@ -260,7 +260,6 @@ class Leases:
             "token": presented(lease.token),
             "delay_ms": delay_ms,
             "counted": counted,
-            "releases_max": self.limits.releases_max,
             "names": list(needs),
             "asks": asks,
             "is_last": is_last,

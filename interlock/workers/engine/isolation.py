@@ -77,11 +77,10 @@ class Performed:
 def is_suspect(work: EffectWork) -> bool:
     """Whether a worker died that was at work on this effect, or a handler of it hung.
 
-    Each such loss gave it one attempt more (poll.lua). A quick effect runs no code of others.
+    A quick effect runs no code of others.
     """
-    effect = work.effect
-    has_lost = work.lease.has_hung or work.entry.attempts_max > effect.attempts_max
-    return work.restartable and not effect.quick and has_lost
+    has_lost = work.lease.has_hung or work.entry.losses > 0
+    return work.restartable and not work.effect.quick and has_lost
 
 
 class Isolation:

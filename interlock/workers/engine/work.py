@@ -59,7 +59,7 @@ class NotYetError(RuntimeError):
 class InUseError(RuntimeError):
     """Others use what the effect needs. The effect is tried again after some seconds.
 
-    The attempt does not count, up to twenty times.
+    The attempt does not count, however often: give the state a time limit.
     """
 
     def __init__(self, why: str, after_s: float) -> None:

@@ -50,7 +50,7 @@ from tests.kernel.store.machines_limited import LIMITED
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
 from tests.kernel.store.machines_timed import TIMED
-from tests.kernel.store.tables import LIFE
+from tests.kernel.store.tables import LEASE_MS, LIFE
 
 MACHINES = (
     LIFE,
@@ -237,7 +237,9 @@ class World:
     def let_losses_count(self, name: str = "work", of: str = "r") -> None:
         """Use up what an effect may be lost without using up attempts that may fail."""
         for turn in range(LOSSES_FREE):
-            self.leases.release(self.claim(name, f"spare{turn}", of), counted=False)
+            self.claim(name, f"spare{turn}", of)
+            self.later(LEASE_MS * 4)
+            self.poll(of)
 
     def claim_key(self, key: str) -> Lease:
         """Claim an effect by its key. The claim must be granted."""

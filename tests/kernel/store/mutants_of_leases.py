@@ -69,11 +69,18 @@ LEASES = (
         claims.test_a_renewal_is_told_stop_when_draining_and_prolongs_nothing,
     ),
     Mutant(
-        "uncounted releases are limited",
+        "an uncounted release uses up no attempt",
         "release",
-        "if not plan.counted and entry.releases < plan.releases_max then",
         "if not plan.counted then",
-        claims.test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever,
+        "if not plan.counted and entry.polls < 0 then",
+        claims.test_an_effect_that_is_given_back_uncounted_uses_up_nothing_however_often,
+    ),
+    Mutant(
+        "losses that use up no attempt are limited",
+        "poll_effects",
+        " and entry.losses <= LOST_MAX then",
+        " then",
+        claims.test_a_lost_attempt_uses_up_none_that_may_fail,
     ),
     Mutant(
         "only the holder releases",

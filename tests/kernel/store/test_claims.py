@@ -165,6 +165,7 @@ def test_a_lost_attempt_uses_up_none_that_may_fail(world: World) -> None:
     world.later(LEASE_MS * 4)
     assert world.poll_status(world.key()) == "exhausted"
     assert (world.entry().attempts, world.entry().attempts_max) == (LOSSES_FREE + 2,) * 2
+    assert world.entry().losses == LOSSES_FREE + 1
 
 
 def test_a_lost_attempt_before_two_that_fail_gives_it_one_more(world: World) -> None:
@@ -332,18 +333,21 @@ def test_a_new_holder_hears_what_a_lost_one_acknowledged(world: World) -> None:
     assert world.renew(world.claim(nonce="b")) is Order.INTERRUPT
 
 
-def test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever(world: World) -> None:
+def test_an_effect_that_is_given_back_uncounted_uses_up_nothing_however_often(world: World) -> None:
     world.at("working")
-    for turn in range(20):
+    for turn in range(30):
         lease = world.claim(nonce=f"n{turn}")
         assert lease.attempt == 1
         assert world.leases.release(lease, counted=False) == "owed"
-    for attempt in (1, 2):
-        lease = world.claim(nonce=f"m{attempt}")
-        assert lease.attempt == attempt
-        world.leases.release(lease, counted=False)
 
-    assert world.refused(lease.key) == "exhausted"
+    assert (world.entry().attempts, world.entry().losses) == (0, 0)
+    for lost in range(LOSSES_FREE):
+        world.claim(nonce=f"lost{lost}")
+        world.later(LEASE_MS * 4)
+        assert world.poll_status(world.key()) == "publish"
+    for failed in range(2):
+        world.leases.release(world.claim(nonce=f"failed{failed}"), counted=True)
+    assert world.refused(world.key()) == "exhausted"
 
 
 def test_a_counted_release_counts(world: World) -> None:

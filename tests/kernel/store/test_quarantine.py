@@ -253,7 +253,7 @@ def test_a_record_that_waits_for_a_person_anyway_still_does_after_a_retry(world:
 def test_used_up_attempts_of_a_quarantine_entitle_to_nothing(world: World) -> None:
     lease = quarantined(world)
 
-    assert world.fails("fail", Warrant.exhausted(lease.suffix, 2)) == "FencedError"
+    assert world.fails("fail", Warrant.exhausted(lease.suffix, lease.attempt)) == "FencedError"
     assert world.fails("fail", Warrant.lapsed(lease.suffix, lease.token)) == "FencedError"
 
 

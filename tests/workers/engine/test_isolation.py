@@ -83,6 +83,21 @@ def test_an_effect_is_tried_alone_once_its_worker_was_lost(
     assert running.client.show("lost").entries == running.client.show("fresh").entries
 
 
+def test_an_effect_of_a_table_with_more_attempts_is_not_taken_for_one_that_lost_its_worker(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved("jot", "older")
+    effect = running.dispatch.effect
+    monkeypatch.setattr(
+        running.dispatch, "effect", lambda *names: replace(effect(*names), attempts_max=2)
+    )
+    assert running.entry("older").attempts_max > 2
+
+    assert running.perform("older") == "execution_done -> done"
+
+    assert {call["pid"] == os.getpid() for call in calls(tmp_path)} == {True}
+
+
 def test_a_process_that_dies_is_a_failed_attempt_that_says_how(
     running: Running, tmp_path: Path
 ) -> None:

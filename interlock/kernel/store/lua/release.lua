@@ -1,15 +1,15 @@
 --@use clock entry exclusive budget drop quarantine holds_and_queues metrics
--- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). One that
--- may not start again is lapsed at once. An effect that needs names which another record holds
--- waits for them: it is polled when its turn has come, at the latest after the delay. Its attempt
--- does not count. Where a person has to remove something first, such as changes that are in the way
--- of a merge, the record asks for that until the effect is claimed again. The effect is tried again
--- after the delay, whether the person has answered or not.
+-- Gives an effect back: for another attempt later (counted), or because its holder cannot go on
+-- (not counted), which uses up no attempt however often. One that may not start again is lapsed at
+-- once. An effect that needs names which another record holds waits for them: it is polled when its
+-- turn has come, at the latest after the delay. Where a person has to remove something first, such
+-- as changes that are in the way of a merge, the record asks for that until the effect is claimed
+-- again. The effect is tried again after the delay, whether the person has answered or not.
 -- KEYS     record, effects, waits, timers, holds, hold_queue, metrics, chain...
--- ARGV     id, suffix, token, delay_ms, counted?, releases_max, names..., asks?, is_last?
+-- ARGV     id, suffix, token, delay_ms, counted?, names..., asks?, is_last?
 -- Returns  {status}: owed | lapsed | gone | lost
--- `counted`: the attempt counts; at most `releases_max` releases do not. It needs `names`. `asks`:
--- it asks a person; `is_last`: it was the last attempt.
+-- `counted`: the attempt counts. It needs `names`. `asks`: it asks a person; `is_last`: it was the
+-- last attempt.
 local member = plan.id .. ':' .. plan.suffix
 
 local entry = read_entry(record, plan.suffix)
@@ -41,10 +41,9 @@ else
     else
       due_at = now_ms
     end
+  end
+  if not plan.counted then
     entry.attempts = entry.attempts - 1
-  elseif not plan.counted and entry.releases < plan.releases_max then
-    entry.attempts = entry.attempts - 1
-    entry.releases = entry.releases + 1
   end
   if plan.is_last then
     entry.attempts_max = entry.attempts

@@ -187,8 +187,7 @@ def _why_given_up(dispatch: Dispatch, record: Record, suffix: str, attempts: int
     times = f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
     if entry is None:
         return f"given up after {times}"
-    lost = entry.attempts_max - dispatch.effect(record.machine, entry.name).attempts_max
-    died = f", during {lost} of which its worker died" if lost > 0 else ""
+    died = f", during {entry.losses} of which its worker died" if entry.losses else ""
     last = dispatch.views.last_failures([record])[record.id].get(suffix)
     why = f"; the last one: {last}" if last else ""
     return f"given up after {times}{died}{why}"[:DETAIL_MAX]

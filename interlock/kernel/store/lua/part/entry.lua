@@ -16,7 +16,7 @@ local function read_entry(record, suffix)
     return nil
   end
   local name, kind, state, token, holder, countdown, reserved,
-    attempts, attempts_max, releases, lease_until, kill_by, not_before, begun, no_restart,
+    attempts, attempts_max, losses, lease_until, kill_by, not_before, begun, no_restart,
     once, interrupts, acknowledged, polls, grace_ms, fires_exhausted, exclusive
     = string.match(line, ENTRY_PATTERN)
   return {
@@ -29,7 +29,7 @@ local function read_entry(record, suffix)
     reserved = reserved, -- 'name=amount,name=amount'
     attempts = tonumber(attempts),
     attempts_max = tonumber(attempts_max),
-    releases = tonumber(releases), -- how often it was given back without counting the attempt
+    losses = tonumber(losses), -- how often a sweep has found that its holder was lost
     lease_until = tonumber(lease_until),
     kill_by = tonumber(kill_by), -- the last holder's process is surely dead by then
     not_before = tonumber(not_before),
@@ -58,7 +58,7 @@ local function write_entry(record, suffix, entry)
     entry.reserved,
     entry.attempts,
     entry.attempts_max,
-    entry.releases,
+    entry.losses,
     entry.lease_until,
     entry.kill_by,
     entry.not_before,

@@ -3,7 +3,7 @@
 -- sweep = {waits, timers, metrics, gate_open, poll_ms, remind_ms}
 -- poll  = {id, suffix, member, record, log, chain, effects, jitter}
 local POLL_MS_MAX = 900000
-local LOST_MAX = 5 -- attempts that were lost or given back, and use up none that may fail
+local LOST_MAX = 5 -- attempts that were lost, and use up none that may fail
 
 local function poll_again(poll, ms)
   redis.call('ZADD', poll.effects, ms, poll.member)
@@ -101,9 +101,9 @@ local function poll_leased(sweep, poll, entry)
     return poll_again(poll, now_ms + sweep.poll_ms)
   end
   entry.state = 'lapsed'
-  if entry.no_restart ~= 1 and entry.attempts_max > 1 and entry.releases < LOST_MAX then
+  entry.losses = entry.losses + 1
+  if entry.no_restart ~= 1 and entry.attempts_max > 1 and entry.losses <= LOST_MAX then
     entry.attempts_max = entry.attempts_max + 1
-    entry.releases = entry.releases + 1
   end
   count(sweep.metrics, 'run', entry.name, 'lost')
   local version, fields = redis.call('HGET', poll.record, 'version'), '"effect":"%s","token":"%s"'
