@@ -258,6 +258,20 @@ def test_a_killed_supervisor_leaves_its_record_to_a_person(
     assert not Path(f"/proc/{agent.read_text().strip()}").exists()
 
 
+def test_a_cancelled_translation_ends_its_agent(
+    deployment: Deployment, run: Run, repository: Path
+) -> None:
+    begun, asked = repository / "begun", repository / "asked"
+    one = submit(run, "t-7", f"trap 'touch {asked}; exit' TERM; touch {begun}; sleep 1000 & wait")
+    deployment.sees(begun.exists, what="the agent is at work")
+    deployment.client.cancel(one)
+    deployment.sees(lambda: deployment.notes(one, "stale_result"), what="its agent has ended")
+    deployment.comes_to_rest(one)
+    assert asked.exists(), "the agent was asked to end, not killed"
+    (late,) = deployment.notes(one, "stale_result")
+    assert (deployment.client.show(one).state, late.detail["trigger"]) == ("cancelled", "failed")
+
+
 def test_the_sweep_ends_what_nobody_answers(
     deployment: Deployment, run: Run, repository: Path
 ) -> None:

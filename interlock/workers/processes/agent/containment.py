@@ -77,8 +77,12 @@ class ProcessTree:
         return found
 
     def terminate(self) -> None:
-        """Send SIGTERM to all, and SIGCONT so that stopped processes receive it."""
-        self.signal(signal.SIGTERM, signal.SIGCONT)
+        """Send SIGTERM to all, and SIGCONT so that stopped processes receive it.
+
+        The oldest comes first: a shell whose child ends before it would go on with its script.
+        """
+        for process in sorted(self.signal(), key=lambda found: (found.started, found.pid)):
+            send_signals(process, signal.SIGTERM, signal.SIGCONT)
 
     def freeze(self, until: float) -> None:
         """Stop all processes, so that none can start another one during the kill."""

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import time
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
 
+from interlock.workers.processes.agent import containment
 from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.containment import (
     CGROUP,
@@ -48,6 +50,26 @@ def test_the_number_of_an_emptied_group_is_not_signalled_again(
     group.kill()
 
     assert (group.any_left(), sent) == (False, [])
+
+
+def test_a_process_is_asked_to_end_before_those_that_it_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = "sleep 600 & echo $!; wait"
+    with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE) as shell:
+        assert shell.stdout is not None
+        both = [shell.pid, int(shell.stdout.readline())]
+        sent: list[int] = []
+        monkeypatch.setattr(
+            containment,
+            "send_signals",
+            lambda each, *signals: sent.extend([each.pid][: len(signals)]),
+        )
+        ProcessTree(-1, cgroup=Mock(members=lambda: {*both})).terminate()
+        for process_id in both:
+            os.kill(process_id, signal.SIGKILL)
+
+    assert sent == both
 
 
 def test_a_tree_is_all_below_its_root_but_the_excluded() -> None:
