@@ -47,7 +47,7 @@ _MODULES = {
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
     "workers.remote.client": ("HttpClient",),
-    "workers.terminal.answer": ("guarded",),
+    "workers.terminal.command": ("guarded",),
     "workers.engine.submission": ("Submitted",),
     "workflow.changing": ("Refuse",),
     "workflow.data": ("Because", "Data", "Inbox", "Log", "Sum"),

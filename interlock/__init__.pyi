@@ -150,7 +150,7 @@ from interlock.workers.gateways.capabilities.capability import (
 from interlock.workers.gateways.capabilities.result import Failed as Failed
 from interlock.workers.gateways.capabilities.result import Succeeded as Succeeded
 from interlock.workers.remote.client import HttpClient as HttpClient
-from interlock.workers.terminal.answer import guarded as guarded
+from interlock.workers.terminal.command import guarded as guarded
 from interlock.workflow.changing import Refuse as Refuse
 from interlock.workflow.data import (
     Because as Because,

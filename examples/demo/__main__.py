@@ -35,7 +35,7 @@ from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.ops.up import console_link, keep_alive
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import guarded
+from interlock.workers.terminal.command import guarded
 from interlock.workers.terminal.page_parts import text_of_state
 from interlock.workers.up_file import telling
 

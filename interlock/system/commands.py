@@ -1,63 +1,34 @@
-"""What the commands of a system share: their options, their client, and what they print.
+"""What a command of a system is given, and what it prints with.
 
     app = typer.Typer()
 
     @app.command()
-    @guarded  # of `interlock`: prints an error as one sentence
-    def drop(id: Id, actor: Actor = "person", as_json: AsJson = False) -> None:
+    @guarded(actor="person")  # of `interlock`: adds --json, and --as with this default
+    def drop(shell: Shell, id: Id, reason: Reason = "") -> None:
         "Drop a translation."
-        dropped = client(actor).cancel(id)
-        answer_record(dropped, as_json=as_json)
+        shell.answer_record(shell.client().cancel(id, reason=reason))
 
-`answer` prints a value: as JSON, or as the page that `show=` makes of it. It is data of JSON, such
-as `[asdict(row) for row in client().list(machine="translation")]`, or `record.data`.
+    @app.command()
+    @guarded  # adds --json alone: nothing changes
+    def show(shell: Shell, id: Id) -> None:
+        "Show a translation."
+        shell.answer(shell.client().show(id).data, show=page.details)
+
+`guarded` prints an expected error as one sentence, or as JSON.
 """
 
 from __future__ import annotations
 
-from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Id,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    api_client,
-    asked_answer,
-    caller,
-    client,
-    confirm,
-    echo_output,
-    fail,
-    grouped,
-    listed,
-)
 from interlock.workers.terminal.cards import sure_words
-from interlock.workers.terminal.screen import REASON_LENGTH_MAX, counts_text, program, short
+from interlock.workers.terminal.command import Id, Reason, Shell, Tagged
+from interlock.workers.terminal.screen import program, short
 
 __all__ = [
-    "REASON_LENGTH_MAX",
-    "Actor",
-    "AsJson",
     "Id",
     "Reason",
+    "Shell",
     "Tagged",
-    "answer",
-    "answer_record",
-    "api_client",
-    "asked_answer",
-    "caller",
-    "client",
-    "confirm",
-    "counts_text",
-    "echo_output",
-    "fail",
-    "grouped",
-    "listed",
     "program",
-    "screen",
     "short",
     "sure_words",
 ]

@@ -11,18 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from interlock import guarded
-from interlock.system.commands import (
-    Actor,
-    AsJson,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    asked_answer,
-    client,
-    fail,
-    grouped,
-)
+from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import NamedCells, Page, Section, fields, state_name
 from interlock.systems.jobs import page
 from interlock.systems.jobs.admission import dependencies_in
@@ -111,8 +100,9 @@ OPTIONS: Mapping[str, Parameter] = {
 
 
 @app.command()
-@guarded
+@guarded(actor="cli")
 def create(
+    shell: Shell,
     job: Annotated[str | None, typer.Argument(help="A job, as GRAPH/JOB.")] = None,
     file: Annotated[
         Path | None,
@@ -129,22 +119,20 @@ def create(
         int | None, typer.Option(min=0, max=9, help="0 is first, 9 is last; else 5.")
     ] = None,
     activate: Annotated[bool, typer.Option(help="Activate it at once.")] = False,
-    as_json: AsJson = False,
-    actor: Actor = "cli",
 ) -> None:
     """Create a job, or a whole graph from a file. Repeating it changes nothing."""
     if (job is None) is (file is None):
         problem = "give a GRAPH/JOB or a --file" + (", not both" if job else " with a graph")
-        fail(problem, as_json=as_json, kind="UsageError")
+        shell.fail(problem)
     for_one_job = command or description or after or tag or fields != "{}" or priority is not None
     if file is not None and for_one_job:
         problem = (
             "--command, --description, --after, --tag, --priority and --fields are for one job"
         )
-        fail(problem, as_json=as_json, kind="UsageError")
+        shell.fail(problem)
     # A file is read before the store is asked, so that its problems are shown without one.
     whole = None if file is None else read_graph(file)
-    graphs = Graphs(client(actor))
+    graphs = Graphs(shell.client())
     if whole is not None:
         created = graphs.submit(whole, activate=activate)
         rows = [{"id": one.id, "replayed": one.replayed} for one in created.jobs]
@@ -162,12 +150,12 @@ def create(
             graphs.command(job, "activate")
         rows = [{"id": submitted.id, "replayed": submitted.replayed}]
         value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
-    answer(value, as_json=as_json, show=page.created)
+    shell.answer(value, show=page.created)
 
 
-@grouped(PANELS)
-@guarded
+@guarded(actor="person", panels=PANELS)
 def config(
+    shell: Shell,
     target: Either,
     fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
@@ -183,47 +171,43 @@ def config(
     cost: Cost = None,
     time: Time = None,
     iterations: Runs = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Change a draft or a graph."""
-    graphs = Graphs(client(actor))
+    graphs = Graphs(shell.client())
     limits = limits_from(cost, time, iterations)
     texts = {"objective": objective, "details": details, "acceptance": acceptance}
     given = {name: text for name, text in texts.items() if text not in (None, [])}
     if "/" not in target and given:
         names = ", ".join(f"--{name}" for name in given)
-        fail(f"{names} is for a job: name it as GRAPH/JOB", as_json=as_json, kind="UsageError")
+        shell.fail(f"{names} is for a job: name it as GRAPH/JOB")
     changes = changed_fields(fields, command=command, description=description)
     changes = joined(changes, given)
     changes = joined(changes, {"limits": limits} if limits else {})
     if "/" in target and slots is not None:
-        fail("--slots is for a graph: leave out the job", as_json=as_json, kind="UsageError")
+        shell.fail("--slots is for a graph: leave out the job")
     if "/" in target:
-        answer_record(graphs.configure(target, changes), as_json=as_json)
+        shell.answer_record(graphs.configure(target, changes))
     else:
         changes = joined(changes, {} if slots is None else {"slots": slots})
-        answer_record(graphs.configure_graph(target, changes), as_json=as_json)
+        shell.answer_record(graphs.configure_graph(target, changes))
 
 
-@guarded
-def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "person") -> None:
+@guarded(actor="person")
+def step(shell: Shell, job: Job, wait: Wait = 60) -> None:
     """Run one step, and wait for it."""
-    answer_record(Graphs(client(actor)).step(job, wait_s=wait), as_json=as_json)
+    shell.answer_record(Graphs(shell.client()).step(job, wait_s=wait))
 
 
-@guarded
-def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "person") -> None:
+@guarded(actor="person")
+def run(shell: Shell, job: Job, wait: Wait = 600) -> None:
     """Let a job go on, and wait."""
-    answer_record(Graphs(client(actor)).run(job, wait_s=wait), as_json=as_json)
+    shell.answer_record(Graphs(shell.client()).run(job, wait_s=wait))
 
 
 def command_of(verb: Verb) -> Callable[..., None]:
     """Return the command of a verb. It takes the options that the verb's row in VERBS names."""
 
-    @grouped(PANELS)
-    @guarded
-    def give(*, target: str, as_json: bool, actor: str, **options: Any) -> None:
+    def give(shell: Shell, *, target: str, **options: Any) -> None:
         limits = limits_from(*(options.pop(name, None) for name in ("cost", "time", "iterations")))
         name = REVIEW_AGAIN if options.pop("to", "") == "review" else verb.name
         proposal = options.pop("proposal", None)
@@ -233,30 +217,27 @@ def command_of(verb: Verb) -> Callable[..., None]:
         given |= {"worker": {"command": command}} if command else {}
         given |= {"limits": limits} if limits else {}
         fields = {"reason": "", **joined(changed, given)}
-        api = client(actor)
+        api = shell.client()
         if verb.confirmed and not proposal:
             Graphs(api).job(target)  # an answer is asked for only if the command can give it
-            proposal, fields = asked_answer(
-                api, target, verb.name, fields, proposal, as_json=as_json
-            )
+            proposal, fields = shell.asked_answer(api, target, verb.name, fields, proposal)
         if "/" in target or not verb.for_graph:
             record = Graphs(api).command(target, name, fields, proposal=proposal)
-            answer_record(record, as_json=as_json)
+            shell.answer_record(record)
         else:
             states = Graphs(api).command_all(target, name, fields)
-            answer(states, as_json=as_json, show=lambda value: [page.states(value)])
+            shell.answer(states, show=lambda value: [page.states(value)])
 
     # Typer reads the parameters of a command from its signature.
     command: Any = give
     command.__signature__ = Signature(
         [
+            Parameter("shell", Parameter.POSITIONAL_ONLY, annotation=Shell),
             _parameter("target", Either if verb.for_graph else Job),
             *(OPTIONS[name] for name in verb.options),
-            _parameter("as_json", AsJson, default=False),
-            _parameter("actor", Actor, default="person"),
         ]
     )
-    return give
+    return guarded(actor="person", panels=PANELS)(give)
 
 
 # The verbs whose commands do more than to give one command to a job.
@@ -268,40 +249,40 @@ for _verb in VERBS.values():
 
 @app.command()
 @guarded
-def status(target: Either, as_json: AsJson = False) -> None:
+def status(shell: Shell, target: Either) -> None:
     """Show the condition of a graph, or the state of a job."""
-    graphs = Graphs(client())
+    graphs = Graphs(shell.client())
     if "/" in target:
-        answer_record(graphs.looked_at(target), as_json=as_json)
+        shell.answer_record(graphs.looked_at(target))
     else:
-        answer(GraphView(graphs).status(target), as_json=as_json, show=page.status)
+        shell.answer(GraphView(graphs).status(target), show=page.status)
 
 
 @app.command(name="list")
 @guarded
 def list_jobs(
+    shell: Shell,
     graph: Annotated[str | None, typer.Argument(help="A graph; without it, all graphs.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """List all graphs, or the jobs of one graph, each with the reason why it waits."""
-    graphs = Graphs(client())
+    graphs = Graphs(shell.client())
     view = GraphView(graphs)
     if graph is None:
         found = [view.status_of(one) for one in graphs.read(graphs.names())]
-        answer(found, as_json=as_json, show=lambda rows: [page.graphs_table(rows)])
+        shell.answer(found, show=lambda rows: [page.graphs_table(rows)])
         return
     now_ms = graphs.client.now_ms()
     rows = view.rows(graph)
-    answer(rows, as_json=as_json, show=lambda rows: [page.jobs_table(rows)], now_ms=now_ms)
+    shell.answer(rows, show=lambda rows: [page.jobs_table(rows)], now_ms=now_ms)
 
 
 @app.command()
 @guarded
-def show(job: Job, as_json: AsJson = False) -> None:
+def show(shell: Shell, job: Job) -> None:
     """Show everything about a job: its manifest, its evidence, the commands that are legal."""
-    graphs = Graphs(client())
+    graphs = Graphs(shell.client())
     graphs.looked_at(job)
-    answer(GraphView(graphs).show(job), as_json=as_json, show=_everything)
+    shell.answer(GraphView(graphs).show(job), show=_everything)
 
 
 def _everything(value: Mapping[str, Any]) -> Page:
@@ -314,15 +295,16 @@ def _everything(value: Mapping[str, Any]) -> Page:
 
 
 @app.command()
-@guarded
-def export(graph: Graph, out: Out = None) -> None:
+@guarded(has_json=False)
+def export(shell: Shell, graph: Graph, out: Out = None) -> None:
     """Write the file that would create a graph again."""
-    _written(graph_text(graph, *Graphs(client()).exported(graph)), out)
+    _written(shell, graph_text(graph, *Graphs(shell.client()).exported(graph)), out)
 
 
 @app.command()
-@guarded
+@guarded(has_json=False)
 def graph(
+    shell: Shell,
     name: Graph,
     form: Annotated[
         Literal["mermaid", "svg"], typer.Option("--format", help="mermaid or svg.")
@@ -331,7 +313,7 @@ def graph(
 ) -> None:
     """Draw a graph with the states of its jobs."""
     draw = {"mermaid": mermaid, "svg": svg}[form]
-    _written(draw(name, GraphView(Graphs(client())).drawn_jobs(name)), out)
+    _written(shell, draw(name, GraphView(Graphs(shell.client())).drawn_jobs(name)), out)
 
 
 @app.command()
@@ -340,7 +322,7 @@ def schema() -> None:
     typer.echo(json.dumps(schemas(), indent=2))
 
 
-def _written(text: str, out: Path | None) -> None:
+def _written(shell: Shell, text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -348,5 +330,5 @@ def _written(text: str, out: Path | None) -> None:
             out.write_text(text, "utf-8")
         except OSError as refusal:
             problem = f"{out} cannot be written: {refusal.strerror or refusal}"
-            fail(problem, as_json=False, kind="UsageError")
-        answer({"file": str(out)}, as_json=False, show=fields)
+            shell.fail(problem)
+        shell.answer({"file": str(out)}, show=fields)

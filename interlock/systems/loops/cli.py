@@ -10,20 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interlock import guarded
-from interlock.system.commands import (
-    Actor,
-    AsJson,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    api_client,
-    client,
-    echo_output,
-    fail,
-    grouped,
-    listed,
-)
+from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Page, Section, record_answer
 from interlock.systems.loops import page
 from interlock.systems.loops.client import LIVES_MAX, Loops
@@ -37,20 +24,19 @@ app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(help="An agent's name.", metavar="NAME")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its process.")]
+PANELS = {
+    "Who it is": "repo command identity instructions",
+    "When a session starts": "on_mail every",
+    "Limits": "session_timeout grace max_consecutive_errors max_total_errors reset_on"
+    " min_runtime park",
+}
 Text = Annotated[list[str], typer.Argument(help="The text of the message.", metavar="TEXT")]
 
 
 @app.command()
-@grouped(
-    {
-        "Who it is": "repo command identity instructions",
-        "When a session starts": "on_mail every",
-        "Limits": "session_timeout grace max_consecutive_errors max_total_errors reset_on"
-        " min_runtime park",
-    }
-)
-@guarded
+@guarded(actor="person", panels=PANELS)
 def start(
+    shell: Shell,
     name: Name,
     repo: Annotated[Path, typer.Option(help="A git repository; the agent gets a worktree of it.")],
     command: Annotated[
@@ -78,12 +64,10 @@ def start(
         bool, typer.Option("--park", help="A provider's rate limit is a pause, not an error.")
     ] = False,
     tag: Tagged = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Start a long-lived agent: session after session, in a worktree of its own, with mail."""
     if on_mail and every is not None:
-        fail("give --on-mail or --every, not both", as_json=as_json, kind="UsageError")
+        shell.fail("give --on-mail or --every, not both")
     following = Next.ON_MAIL if on_mail else Next.AT_ONCE if every is None else Next.LATER
     options: dict[str, Any] = {
         "identity": identity,
@@ -102,80 +86,78 @@ def start(
         try:
             options["instructions"] = instructions.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as refusal:
-            fail(f"{instructions} cannot be read: {refusal}", as_json=as_json, kind="UsageError")
-    record = Loops(client(actor)).start(name, repo=repo, command=command, **options)
-    answer_record(record, as_json=as_json, id=name)
+            shell.fail(f"{instructions} cannot be read: {refusal}")
+    record = Loops(shell.client()).start(name, repo=repo, command=command, **options)
+    shell.answer_record(record, id=name)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def stop(
+    shell: Shell,
     name: Name,
     reason: Reason = "",
     fatal: Annotated[
         bool, typer.Option("--fatal", help="Stop it because of an error; needs --reason.")
     ] = False,
     wait: Wait = 60,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Stop an agent and wait until its process and worktree are gone."""
-    loops = Loops(client(actor))
+    loops = Loops(shell.client())
     if fatal and not reason:
-        fail("say why with --reason", as_json=as_json, kind="UsageError")
+        shell.fail("say why with --reason")
     if fatal:
         record = loops.fail(name, reason, wait_s=wait)
     else:
         record = loops.stop(name, reason=reason, wait_s=wait)
     left = [entry.name for entry in record.entries]
-    answer_record(record, as_json=as_json, id=name, left=left)
-    if left and as_json:
+    shell.answer_record(record, id=name, left=left)
+    if left and shell.as_json:
         raise typer.Exit(1)
     if left:
         host = record.data.get("host") or "no computer"
         waits = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
-        fail(waits, as_json=False, kind="")
+        shell.fail(waits, kind="")
 
 
 @app.command()
-@guarded
+@guarded(actor=OPERATOR)
 def send(
+    shell: Shell,
     name: Name,
     text: Text,
     urgent: Annotated[bool, typer.Option("--urgent", help="Interrupt its session.")] = False,
     kind: Annotated[str, typer.Option(help="message, task, status or nudge.")] = "message",
     thread: Annotated[str, typer.Option(help="The thread that the message belongs to.")] = "",
     reply_to: Annotated[str, typer.Option(help="The id of the message that it answers.")] = "",
-    as_json: AsJson = False,
-    actor: Actor = OPERATOR,
 ) -> None:
     """Send mail to an agent, for its next session. Urgent mail interrupts a running session."""
     fields = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
     written = " ".join(text)
-    if api := api_client(actor):
+    if api := shell.api():
         sent = str(api.send("send", {"to": name, "text": written, **fields})["mail"])
     else:
         # An agent may have the name of a part of Interlock, and write under it.
-        sent = Loops(client()).send(name, written, sender=actor, **fields)
-    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=record_answer)
+        sent = Loops(shell.client("person")).send(name, written, sender=shell.actor, **fields)
+    shell.answer({"id": sent, "answer": "sent"}, show=record_answer)
 
 
 @app.command(name="list")
 @guarded
-def list_agents(as_json: AsJson = False) -> None:
+def list_agents(shell: Shell) -> None:
     """List the long-lived agents: state, session and mail of each."""
-    loops = Loops(client())
+    loops = Loops(shell.client())
     now_ms = loops.records.now_ms()
-    answer(loops.list(), as_json=as_json, show=lambda rows: [page.agents(rows)], now_ms=now_ms)
+    shell.answer(loops.list(), show=lambda rows: [page.agents(rows)], now_ms=now_ms)
 
 
 @app.command()
 @guarded
-def show(name: Name, as_json: AsJson = False) -> None:
+def show(shell: Shell, name: Name) -> None:
     """Show an agent: its state, session, errors, mail, and what is due when."""
-    loops = Loops(client())
+    loops = Loops(shell.client())
     now_ms = loops.records.now_ms()
-    answer(loops.show(name), as_json=as_json, show=_everything, now_ms=now_ms)
+    shell.answer(loops.show(name), show=_everything, now_ms=now_ms)
 
 
 def _everything(value: Mapping[str, Any]) -> Page:
@@ -187,39 +169,39 @@ def _everything(value: Mapping[str, Any]) -> Page:
 @app.command()
 @guarded
 def mail(
+    shell: Shell,
     name: Name,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="List at most so many.")] = 50,
-    as_json: AsJson = False,
 ) -> None:
     """List an agent's newest mail, each with when it was delivered."""
-    loops = Loops(client())
+    loops = Loops(shell.client())
     loops.latest_life(name)  # refuse an unknown name, which would look like an empty mailbox
-    rows = listed(loops.mailbox.newest(name, limit + 1), limit, "the newest first")
+    rows = shell.first(loops.mailbox.newest(name, limit + 1), limit, "the newest first")
     now_ms = loops.records.now_ms()
-    answer(rows, as_json=as_json, show=lambda rows: [page.mail(rows[::-1])], now_ms=now_ms)
+    shell.answer(rows, show=lambda rows: [page.mail(rows[::-1])], now_ms=now_ms)
 
 
 @app.command()
-@guarded
-def logs(name: Name) -> None:
+@guarded(has_json=False)
+def logs(shell: Shell, name: Name) -> None:
     """Print the output of an agent's last session, or its end if it is on another computer."""
-    api = api_client()
-    found = api.logs(_latest_life(api, name)) if api else Loops(client()).logs(name)
-    echo_output(found.output)
-    echo_output(found.note, err=True)
+    api = shell.api()
+    found = api.logs(_latest_life(api, name)) if api else Loops(shell.client()).logs(name)
+    shell.print(found.output)
+    shell.print(found.note, err=True)
 
 
 @app.command()
-@guarded
-def tail(name: Name) -> None:
+@guarded(has_json=False)
+def tail(shell: Shell, name: Name) -> None:
     """Print what an agent's sessions print from now on, until it has stopped or asks a person."""
-    if api := api_client():
+    if api := shell.api():
         find = partial(_latest_life, api, name)
         texts = api.tail(find(), newest=find)
     else:
-        texts = Loops(client()).tail(name)
+        texts = Loops(shell.client()).tail(name)
     for text in texts:
-        echo_output(text)
+        shell.print(text)
 
 
 def _latest_life(api: HttpClient, name: str) -> str:

@@ -10,20 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock import guarded
-from interlock.system.commands import (
-    Actor,
-    AsJson,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    api_client,
-    asked_answer,
-    client,
-    echo_output,
-    fail,
-    grouped,
-)
+from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Page, Part, Sentence, fields, record_answer, replays, submissions
 from interlock.system.records import of_machine
 from interlock.systems.tasks import page
@@ -101,15 +88,15 @@ DeadlineS = Annotated[
 ]
 
 
-def tasks(actor: str = "person") -> Tasks:
+def tasks(shell: Shell) -> Tasks:
     """Return the operations on tasks, for the store that the settings name."""
-    return Tasks(client(actor))
+    return Tasks(shell.client())
 
 
 @app.command()
-@grouped(PANELS)
-@guarded
+@guarded(actor="cli", panels=PANELS)
 def submit(
+    shell: Shell,
     title: Annotated[str, typer.Option(help="The work to do, in one line.")],
     repo: Annotated[Path | None, typer.Option(help="The git repository. It needs --agent.")] = None,
     agent: Agent = None,
@@ -141,8 +128,6 @@ def submit(
     budget: Annotated[float | None, typer.Option(help="Dollars that one try may cost.")] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
     tag: Tagged = None,
-    as_json: AsJson = False,
-    actor: Actor = "cli",
 ) -> None:
     """Submit a task. An agent's command does it in a worktree; then it is verified and merged."""
     folder = repo.resolve() if repo else None
@@ -174,59 +159,57 @@ def submit(
     }
     fields = {field: value for field, value in payload.items() if value is not None}
     chosen = backlog or (folder.name if folder else "tasks")
-    opened = tasks(actor)
+    opened = tasks(shell)
     opened.refuse_missing(chosen, [*(after or ()), *(after_done or ())])
     done = opened.submit(fields, backlog=chosen, name=name, priority=priority)
     rows = [{"id": done.id, "replayed": done.replayed, "error": None}]
-    answer(rows, as_json=as_json, show=submissions)
+    shell.answer(rows, show=submissions)
 
 
 @app.command(name="fail-stage")
-@guarded
+@guarded(actor="person")
 def fail_stage(
+    shell: Shell,
     backlog: Annotated[str, typer.Argument(help="A backlog.")],
     plan: Annotated[str | None, typer.Option(help="Only tasks of this plan.")] = None,
     role: Annotated[str | None, typer.Option(help="Only tasks of this role.")] = None,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Fail the tasks that no agent works on yet, if INTERLOCK_STAGE_FAILURES allowed it."""
-    failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
+    failed = tasks(shell).fail_stage(backlog, plan=plan, role=role, reason=reason)
     value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
-    answer(value, as_json=as_json, show=record_answer)
+    shell.answer(value, show=record_answer)
     if not failed:
         raise typer.Exit(1)
 
 
-def _fire(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
-    opened = client(actor)
+def _fire(shell: Shell, trigger: str, record_id: str, reason: str) -> None:
+    opened = shell.client()
     of_machine(opened.show(record_id), "task")
     record = opened.fire(record_id, trigger, {"reason": reason}, reason=reason)
-    answer_record(record, as_json=as_json)
+    shell.answer_record(record)
 
 
 @app.command()
-@guarded
-def unblock(
-    task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def unblock(shell: Shell, task: Id, reason: Reason = "") -> None:
     """Open a blocked task again."""
-    _fire(Trigger.UNBLOCKED, task, reason, actor, as_json=as_json)
+    _fire(shell, Trigger.UNBLOCKED, task, reason)
 
 
 @app.command()
-@guarded
-def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+@guarded(actor="person")
+def cancel(shell: Shell, task: Id, reason: Reason = "") -> None:
     """Cancel a task; its agent is ended with all processes that it started."""
-    opened = client(actor)
+    opened = shell.client()
     record = opened.cancel(of_machine(opened.show(task), "task").id, reason=reason)
-    answer_record(record, as_json=as_json)
+    shell.answer_record(record)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def requeue(
+    shell: Shell,
     task: Id,
     to: Annotated[
         str | None, typer.Option(help="The name of the agent that shall have it.", metavar="NAME")
@@ -238,78 +221,72 @@ def requeue(
         bool, typer.Option("--not-same", help="Another agent than the last one gets it.")
     ] = False,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Take a task from its agent and open it again: for any agent, or for the one you choose.
 
     Of an open task it changes who may have it. Without --to and --not-same any agent may.
     """
-    opened = tasks(actor)
+    opened = tasks(shell)
     record = opened.requeue(task, to=to, agent=agent, not_same=not_same, reason=reason)
-    answer_record(record, as_json=as_json)
+    shell.answer_record(record)
 
 
 @app.command()
-@guarded
-def retry(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+@guarded(actor="person")
+def retry(shell: Shell, task: Id, reason: Reason = "") -> None:
     """Open a failed task again, even if it has no retries left."""
-    _fire(Trigger.RETRIED, task, reason, actor, as_json=as_json)
+    _fire(shell, Trigger.RETRIED, task, reason)
 
 
-def _decide(
-    task: str, choice: str, proposal: str | None, reason: str, actor: str, *, as_json: bool
-) -> None:
-    opened = client(actor)
+def _decide(shell: Shell, task: str, choice: str, proposal: str | None, reason: str) -> None:
+    opened = shell.client()
     of_machine(opened.show(task), "task")
     given = {"reason": reason} if reason else {}
-    seen, fields = asked_answer(opened, task, choice, given, proposal, as_json=as_json)
+    seen, fields = shell.asked_answer(opened, task, choice, given, proposal)
     record = opened.decide(task, choice, fields, proposal=seen)
-    answer_record(record, as_json=as_json, outlook=opened.outlook(record))
+    shell.answer_record(record, outlook=opened.outlook(record))
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def approve(
+    shell: Shell,
     task: Id,
     proposal: Proposal = None,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Approve a planned task, or verified work that waits for approval."""
-    _decide(task, "approve", proposal, reason, actor, as_json=as_json)
+    _decide(shell, task, "approve", proposal, reason)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def reject(
+    shell: Shell,
     task: Id,
     proposal: Proposal = None,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Reject a planned task, which ends it, or verified work, which is tried again."""
-    _decide(task, "reject", proposal, reason, actor, as_json=as_json)
+    _decide(shell, task, "reject", proposal, reason)
 
 
 @app.command(name="list")
 @guarded
 def list_tasks(
+    shell: Shell,
     backlog: Annotated[
         str | None, typer.Argument(help="A backlog. Without it, the backlogs are listed.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the tasks of a backlog with their states, and why a task failed or waits."""
     if backlog is None:
-        answer(tasks().backlogs(), as_json=as_json, show=lambda rows: [page.backlogs(rows)])
+        shell.answer(tasks(shell).backlogs(), show=lambda rows: [page.backlogs(rows)])
         return
-    opened = tasks()
+    opened = tasks(shell)
     now_ms = opened.records.views.now_ms()
     rows = opened.of(backlog)
-    answer(rows, as_json=as_json, show=lambda rows: _listed(rows, now_ms), now_ms=now_ms)
+    shell.answer(rows, show=lambda rows: _listed(rows, now_ms), now_ms=now_ms)
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], now_ms: int) -> list[Part]:
@@ -318,40 +295,41 @@ def _listed(rows: Sequence[Mapping[str, Any]], now_ms: int) -> list[Part]:
 
 
 @app.command()
-@guarded
+@guarded(has_json=False)
 def logs(
+    shell: Shell,
     task: Id,
     number: Annotated[
         int | None, typer.Option(help="The number of the claim. By default the last one.")
     ] = None,
 ) -> None:
     """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
-    found = (api_client() or tasks()).logs(task, number=number)
-    echo_output(found.output)
-    echo_output(f"{found.errors}{found.note}", err=True)
+    found = (shell.api() or tasks(shell)).logs(task, number=number)
+    shell.print(found.output)
+    shell.print(f"{found.errors}{found.note}", err=True)
 
 
 @app.command()
-@guarded
-def tail(task: Id) -> None:
+@guarded(has_json=False)
+def tail(shell: Shell, task: Id) -> None:
     """Print what the agents of a task print from now on, until it has ended or asks a person."""
-    for text in (api_client() or tasks()).tail(task):
-        echo_output(text)
+    for text in (shell.api() or tasks(shell)).tail(task):
+        shell.print(text)
 
 
 @app.command()
 @guarded
-def diff(task: Id, as_json: AsJson = False) -> None:
+def diff(shell: Shell, task: Id) -> None:
     """Print what the work on a task changes, from the computer that has its repository."""
-    found = (api_client() or tasks()).diff(task)
-    if as_json:
-        answer(asdict(found), as_json=True, show=fields)
+    found = (shell.api() or tasks(shell)).diff(task)
+    if shell.as_json:
+        shell.answer(asdict(found), show=fields)
         return
     for file in found.files:
         missing = f"{file.kind} {file.path} ({file.missing})\n" if file.missing else ""
-        echo_output(f"{file.text}{missing}")
+        shell.print(f"{file.text}{missing}")
     if found.unnamed:
-        echo_output(f"{found.unnamed} more files are changed\n")
+        shell.print(f"{found.unnamed} more files are changed\n")
 
 
 def _replayed(rows: Sequence[Mapping[str, Any]]) -> Page:
@@ -361,19 +339,20 @@ def _replayed(rows: Sequence[Mapping[str, Any]]) -> Page:
 @app.command(name="list-failed")
 @guarded
 def list_failed(
+    shell: Shell,
     backlog: Annotated[str | None, typer.Argument(help="Only tasks of this backlog.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """List failed tasks that are not tried again: why, how each try failed, how to replay them."""
     if backlog:
-        tasks().ids_of(backlog)
-    rows = [task.as_data() for task in FailedTasks(client()).find(backlog)]
-    answer(rows, as_json=as_json, show=page.failed_tasks)
+        tasks(shell).ids_of(backlog)
+    rows = [task.as_data() for task in FailedTasks(shell.client()).find(backlog)]
+    shell.answer(rows, show=page.failed_tasks)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def replay(
+    shell: Shell,
     names: Annotated[
         list[str] | None, typer.Argument(help="Ids of failed tasks.", metavar="TASK")
     ] = None,
@@ -381,18 +360,16 @@ def replay(
         str | None, typer.Option("--all", help="All failed tasks of a backlog.", metavar="BACKLOG")
     ] = None,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Open failed tasks again, each once. Ends with code 1 if none could be opened."""
     if bool(names) is bool(backlog):
-        fail("give tasks, or --all BACKLOG, not both", as_json=as_json, kind="UsageError")
-    failed_tasks = FailedTasks(client(actor))
+        shell.fail("give tasks, or --all BACKLOG, not both")
+    failed_tasks = FailedTasks(shell.client())
     if backlog:
-        tasks().ids_of(backlog)
+        tasks(shell).ids_of(backlog)
         results = failed_tasks.replay_all(backlog, reason=reason)
     else:
         results = failed_tasks.replay(names or (), reason=reason)
-    answer([asdict(result) for result in results], as_json=as_json, show=_replayed)
+    shell.answer([asdict(result) for result in results], show=_replayed)
     if not any(result.replayed for result in results):
         raise typer.Exit(1)

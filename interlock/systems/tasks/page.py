@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock import CallError, Client, Note
-from interlock.system.commands import REASON_LENGTH_MAX, counts_text, program, short
+from interlock.system.commands import program, short
 from interlock.system.pages import (
     Button,
     Cell,
@@ -49,6 +49,7 @@ from interlock.systems.tasks.starved import find_starved
 from interlock.systems.tasks.task_diff import SOURCE
 
 SHOWN_MAX = 20
+REASON_LENGTH_MAX = 160
 IDENTITIES_MAX = 50
 TASKS_MAX = 200
 LINES_MAX = 40
@@ -241,9 +242,14 @@ def agents(rows: Iterable[Row]) -> Table:
     return Table(("Agent", "State", "Process", "Task"), found, "No agent is at work on a task.")
 
 
+def states_text(counts: Mapping[str, int]) -> str:
+    """Return how many tasks there are in each state."""
+    return "  ".join(f"{state} {number}" for state, number in counts.items())
+
+
 def backlogs(rows: Iterable[Row]) -> Table:
     """Return the backlogs with the states of their tasks."""
-    found = [(row["backlog"], row["tasks"], counts_text(row["states"])) for row in rows]
+    found = [(row["backlog"], row["tasks"], states_text(row["states"])) for row in rows]
     return Table(("Backlog", "Tasks", "States"), found, "There is no backlog.")
 
 
@@ -312,7 +318,7 @@ def claimed(value: Row, lease_s: int) -> list[Part]:
 
 def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[Part]:
     """Yield that no task can be claimed now, and why those that are open cannot."""
-    states = counts_text(found["states"])
+    states = states_text(found["states"])
     yield Sentence(f"No task of {backlog} can be claimed by this agent now. Its tasks: {states}")
     if found["reasons"]:
         counts = (f"{number} {reason}" for reason, number in found["reasons"].items())

@@ -9,19 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock import guarded
-from interlock.system.commands import (
-    Actor,
-    AsJson,
-    Id,
-    Reason,
-    Tagged,
-    answer,
-    answer_record,
-    caller,
-    client,
-    fail,
-    screen,
-)
+from interlock.system.commands import Id, Reason, Shell, Tagged
 from interlock.system.files import FileError
 from interlock.system.pages import submissions
 from interlock.system.records import of_machine, settings_here
@@ -41,8 +29,9 @@ POLICIES = (
 )
 
 
-@guarded
+@guarded(actor="cli")
 def submit(
+    shell: Shell,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Requests (*.md), or folders with requests.")
     ] = None,
@@ -57,17 +46,15 @@ def submit(
     hold: Annotated[
         bool, typer.Option(help="Keep it in the state `proposed` until a person starts it.")
     ] = False,
-    as_json: AsJson = False,
-    actor: Actor = "cli",
 ) -> None:
     """Submit requests: files, folders, or one with --title. Repeating it changes nothing."""
     if paths and title is not None:
-        fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
+        shell.fail("give files or folders, or a --title, not both")
     if not paths and not (title and title.strip()):
         problem = "the --title is empty" if title is not None else "nothing is given to submit"
         sentence = f"{problem}: give files or folders with requests (*.md), or --title 'a request'"
-        fail(sentence, as_json=as_json, kind="UsageError")
-    connected = caller(actor)
+        shell.fail(sentence)
+    connected = shell.caller()
     if paths:
         requests = _read_all(paths, settings_here().host)
     else:
@@ -81,10 +68,10 @@ def submit(
         {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
         for done in submitted
     ]
-    answer(rows, as_json=as_json, show=submissions)
+    shell.answer(rows, show=submissions)
     refused = [done for done in submitted if done.error]
-    for done in refused if not as_json else ():
-        screen.error(f"{done.id}: {done.error}" if done.id else str(done.error))
+    for done in refused if not shell.as_json else ():
+        shell.error(f"{done.id}: {done.error}" if done.id else str(done.error))
     if refused:
         raise typer.Exit(1)
 
@@ -104,26 +91,23 @@ def _read_all(paths: Sequence[Path], host: str) -> list[dict[str, Any]]:
     return requests
 
 
-@guarded
-def cleanup(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def cleanup(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
-    opened = caller(actor)
+    opened = shell.caller()
     of_machine(opened.show(record_id), THREAD.name)
     record = opened.fire(record_id, Trigger.CLEANUP_REQUESTED, reason=reason)
-    answer_record(record, as_json=as_json)
+    shell.answer_record(record)
 
 
-@guarded
+@guarded(actor="person")
 def handoff(
+    shell: Shell,
     record_id: Id,
     to: Annotated[str, typer.Option(help="The person or system that continues the thread.")],
     reference: Annotated[str, typer.Option(help="Where to find it there: a link or a number.")],
     kind: Annotated[str, typer.Option(help="person or system.")] = "person",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
-    record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
-    answer_record(record, as_json=as_json)
+    record = Threads(shell.client()).handoff(record_id, to=to, kind=kind, reference=reference)
+    shell.answer_record(record)

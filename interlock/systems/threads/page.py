@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from interlock import Client, Event
-from interlock.system.commands import REASON_LENGTH_MAX, short
+from interlock.system.commands import short
 from interlock.system.pages import (
     NamedCells,
     Part,
@@ -29,6 +29,7 @@ from interlock.systems.threads.machines.thread.table import THREAD
 from interlock.systems.threads.told import told
 
 ASKED_MAX = 50
+REASON_LENGTH_MAX = 160
 FAMILY_MAX = 200
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from interlock import guarded
-from interlock.system.commands import Actor, AsJson, Reason, answer, client, fail
+from interlock.system.commands import Reason, Shell
 from interlock.systems.webhooks import page
 from interlock.systems.webhooks.client import Webhooks
 
@@ -19,14 +19,15 @@ Name = Annotated[str, typer.Argument(help="Only those of this endpoint.", metava
 
 @app.command()
 @guarded
-def dead(endpoint: Name = "", as_json: AsJson = False) -> None:
+def dead(shell: Shell, endpoint: Name = "") -> None:
     """List the deliveries that failed for good, and why; the newest first."""
-    answer(Webhooks(client()).dead(endpoint), as_json=as_json, show=page.dead)
+    shell.answer(Webhooks(shell.client()).dead(endpoint), show=page.dead)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def replay(
+    shell: Shell,
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Deliveries, as `dead` lists them.", metavar="DELIVERY"),
@@ -38,17 +39,15 @@ def replay(
         ),
     ] = "",
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Send deliveries again, each under its old id. Ends with code 1 if none could be sent."""
     if bool(names) is bool(endpoint):
-        fail("give deliveries, or --all ENDPOINT, not both", as_json=as_json, kind="UsageError")
-    webhooks = Webhooks(client(actor))
+        shell.fail("give deliveries, or --all ENDPOINT, not both")
+    webhooks = Webhooks(shell.client())
     if endpoint:
         results = webhooks.replay_all(endpoint, reason=reason)
     else:
         results = webhooks.replay(names or (), reason=reason)
-    answer([asdict(each) for each in results], as_json=as_json, show=page.replayed)
+    shell.answer([asdict(each) for each in results], show=page.replayed)
     if not any(each.replayed for each in results):
         raise typer.Exit(1)

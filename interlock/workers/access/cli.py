@@ -13,7 +13,7 @@ from interlock.kernel.store.people import AccessToken
 from interlock.workers.access.roles import Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
 from interlock.workers.client import Client
-from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, guarded
+from interlock.workers.terminal.command import Actor, Shell, guarded
 from interlock.workers.terminal.page import Cell, Part, Sentence, Since, Table, Until
 from interlock.workers.terminal.page_parts import fields
 from interlock.workers.terminal.screen import program
@@ -23,8 +23,9 @@ DAYS = 90
 
 
 @app.command("create")
-@guarded
+@guarded(actor="person")
 def create(
+    shell: Shell,
     holder: Annotated[str, typer.Argument(help="The name that the log will have for its acts.")],
     roles: Annotated[
         list[Role], typer.Option("--role", help="What its holder may do; can be repeated.")
@@ -37,11 +38,9 @@ def create(
         int,
         typer.Option(min=0, max=LIFETIME_DAYS_MAX, help="Days until it expires; 0 is never."),
     ] = DAYS,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Make an access token and print it. It cannot be printed again."""
-    interlock, named = caller(actor), machines or ()
+    interlock, named = shell.caller(), machines or ()
     if isinstance(interlock, Client):
         text, kept = make_token(
             interlock.dispatch.access_tokens,
@@ -50,52 +49,51 @@ def create(
             machines=named,
             known_machines=interlock.machines,
             days=days,
-            made_by=actor,
+            made_by=shell.actor,
         )
     else:
         text, kept = interlock.create_token(holder, roles=roles, machines=named, days=days)
-    answer({"token": text, **shown(kept)}, as_json=as_json, show=_made)
+    shell.answer({"token": text, **shown(kept)}, show=_made)
 
 
 @app.command("list")
 @guarded
-def list_tokens(as_json: AsJson = False) -> None:
+def list_tokens(shell: Shell) -> None:
     """List all access tokens, the oldest first. Their secrets are not stored."""
-    interlock = caller()
+    interlock = shell.caller()
     tokens: Sequence[AccessToken] = (
         interlock.dispatch.access_tokens.all()
         if isinstance(interlock, Client)
         else interlock.tokens()
     )
     found, now_ms = [shown(token) for token in tokens], interlock.now_ms()
-    answer(found, as_json=as_json, show=lambda _: [_table(tokens, now_ms)], now_ms=now_ms)
+    shell.answer(found, show=lambda _: [_table(tokens, now_ms)], now_ms=now_ms)
 
 
 @app.command("revoke")
-@guarded
+@guarded(actor="person")
 def revoke(
+    shell: Shell,
     token_id: Annotated[str, typer.Argument(help="The id of the token.", metavar="ID")],
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Revoke an access token for good: from now on, no call is accepted with it."""
-    interlock = caller(actor)
+    interlock = shell.caller()
     if isinstance(interlock, Client):
-        interlock.dispatch.access_tokens.revoke(token_id, actor)
+        interlock.dispatch.access_tokens.revoke(token_id, shell.actor)
     else:
         interlock.revoke_token(token_id)
-    answer({"id": token_id, "answer": "revoked"}, as_json=as_json, show=fields)
+    shell.answer({"id": token_id, "answer": "revoked"}, show=fields)
 
 
 @guarded
-def whoami(as_json: AsJson = False, name: Actor = "person") -> None:
+def whoami(shell: Shell, name: Actor = "person") -> None:
     """Show under which name you act, and whether that name is proved or only claimed."""
-    interlock = caller(name)
+    interlock = shell.caller(name)
     if isinstance(interlock, Client):
         value = {"name": interlock.actor, "proved": False, "reaches": "the store itself"}
     else:
         value = interlock.me()
-    answer(value, as_json=as_json, show=fields)
+    shell.answer(value, show=fields)
 
 
 def shown(token: AccessToken) -> dict[str, Any]:

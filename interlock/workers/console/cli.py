@@ -19,7 +19,7 @@ from interlock.workers.engine.presence import Presence
 from interlock.workers.engine.sessions import LINK_S, new_link, sessions_of
 from interlock.workers.gateways.server import PortTakenError
 from interlock.workers.processes.port_user import user_of_port
-from interlock.workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.terminal.page import Sentence
 from interlock.workers.up_file import api_of_up, read_token, settings_here
 
@@ -29,8 +29,9 @@ STARTUP_FAILED = 3  # the exit code of uvicorn's own program
 FILES_BESIDE = 2_000  # of connections that do not listen, to the store, and of the log
 
 
-@guarded
+@guarded(has_json=False)
 def serve(
+    shell: Shell,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to listen on.")] = API_PORT,
     listener: Annotated[
@@ -51,7 +52,7 @@ def serve(
     except ModuleNotFoundError as missing:
         problem = f"the console and the API need {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
-    interlock = client("producer")
+    interlock = shell.client("producer")
     sockets = None if listener is None else [socket.socket(fileno=listener)]
     if interlock.settings.auth != "tokens":
         check_loopback(str(sockets[0].getsockname()[0]) if sockets else host)
@@ -89,7 +90,7 @@ def serve(
 
 
 @guarded
-def console(as_json: AsJson = False) -> None:
+def console(shell: Shell) -> None:
     """Print a link that opens the console of `interlock up` in a browser, and signs it in."""
     settings = settings_here()
     address = api_of_up(settings.home)
@@ -100,8 +101,8 @@ def console(as_json: AsJson = False) -> None:
         )
     # Where access tokens are asked for, there is no such token.
     token = read_token(settings.home)
-    link = new_link(sessions_of(client().dispatch), address, token)
-    answer({"link": link}, as_json=as_json, show=_link)
+    link = new_link(sessions_of(shell.client().dispatch), address, token)
+    shell.answer({"link": link}, show=_link)
 
 
 def _link(value: dict[str, str]) -> list[Sentence]:
@@ -112,15 +113,15 @@ def _link(value: dict[str, str]) -> list[Sentence]:
 
 @guarded
 def docs(
+    shell: Shell,
     port: Annotated[
         int, typer.Option(max=65_535, min=0, help="The port to serve it at; 0: a free one.")
     ] = 0,
-    as_json: AsJson = False,
 ) -> None:
     """Print the address of the documentation. Without `interlock up`, serve it until Ctrl-C."""
     if not is_built():
         raise SettingsError(NOT_BUILT)
-    show = partial(answer, as_json=as_json, show=lambda value: [Sentence(value["address"])])
+    show = partial(shell.answer, show=lambda value: [Sentence(value["address"])])
     if api := api_of_up(settings_here().home):
         show({"address": f"{api}/docs/"})
     else:

@@ -15,13 +15,14 @@ from interlock.workers.mcp.reach import Verbs
 from interlock.workers.mcp.tool_server import ToolServer
 from interlock.workers.mcp.tools import offered_tools
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.terminal.answer import Actor, caller, guarded
+from interlock.workers.terminal.command import Actor, Shell, guarded
 
 READ_ONLY = frozenset({Act.READ})
 
 
-@guarded
+@guarded(has_json=False)
 def mcp(
+    shell: Shell,
     write: Annotated[
         bool, typer.Option("--write", help="Offer the tools that submit, cancel and decide too.")
     ] = False,
@@ -31,7 +32,7 @@ def mcp(
     name: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
-    connected = caller(name)
+    connected = shell.caller(name)
     presence = None
     if isinstance(connected, Client):
         presence = Presence(connected.dispatch)

@@ -19,7 +19,7 @@ from interlock.workers.ops.apply import apply, plan
 from interlock.workers.ops.formats import migrate_formats, plan_formats, said
 from interlock.workers.ops.stopped_store import store_opened
 from interlock.workers.ops.taking_back import plan_back, take_back
-from interlock.workers.terminal.answer import Actor, AsJson, answer, guarded
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.terminal.page import Sentence
 
 Files = Annotated[
@@ -32,8 +32,9 @@ BACK = "{count} in {name}/{word} would be taken back"
 DONE = "{count} of {name}: {word}"
 
 
-@guarded
+@guarded(actor="person")
 def apply_tables(
+    shell: Shell,
     files: Files = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show which records would be moved.")
@@ -59,8 +60,6 @@ def apply_tables(
         list[str] | None,
         typer.Option("--machine", help="Only records of this machine. Repeatable.", metavar="NAME"),
     ] = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Apply the tables of this code, and move the records that older ones have left, at once.
 
@@ -75,13 +74,13 @@ def apply_tables(
         if store_format or not back:
             target = store_format or FORMAT
             if dry_run and (formats := plan_formats(settings, target)):
-                answer(asdict(formats), as_json=as_json, show=lambda _: [Sentence(said(formats))])
+                shell.answer(asdict(formats), show=lambda _: [Sentence(said(formats))])
                 return
             if not dry_run:
-                migrate_formats(settings, actor, target)
+                migrate_formats(settings, shell.actor, target)
         if store_format:
             return  # this version does not read it
-        dispatch = Client(settings, actor=actor).dispatch
+        dispatch = Client(settings, actor=shell.actor).dispatch
         dispatch.greet()
         names = machines or ()
         if unknown := sorted({*names} - {*dispatch.machines}):
@@ -89,11 +88,11 @@ def apply_tables(
         if dry_run:
             found = plan_back(dispatch, names) if back else plan(dispatch, names)
             line = BACK if back else FORWARD
-            answer(_plain(found), as_json=as_json, show=partial(_show, line=line))
+            shell.answer(_plain(found), show=partial(_show, line=line))
             return
         run = take_back if back else apply
-        done = run(dispatch, actor=actor, names=names)
-        answer(_plain(done), as_json=as_json, show=partial(_show, line=DONE))
+        done = run(dispatch, actor=shell.actor, names=names)
+        shell.answer(_plain(done), show=partial(_show, line=DONE))
         if any(status.startswith("not moved") for counted in done.values() for status in counted):
             raise typer.Exit(1)
 

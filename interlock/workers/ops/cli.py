@@ -21,19 +21,7 @@ from interlock.workers.config import API_PORT, read_settings, with_systems
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import history_page, page
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Id,
-    Reason,
-    answer,
-    answer_flag,
-    answer_record,
-    caller,
-    client,
-    guarded,
-    listed,
-)
+from interlock.workers.terminal.command import Id, Reason, Shell, guarded
 from interlock.workers.terminal.page import LongText, Page
 from interlock.workers.terminal.page_parts import fields
 from interlock.workers.up_file import settings_here
@@ -57,6 +45,7 @@ ApiPort = Annotated[
 
 @guarded
 def up(
+    shell: Shell,
     systems: Annotated[
         list[str] | None,
         typer.Argument(
@@ -69,7 +58,6 @@ def up(
     reload: Annotated[
         bool, typer.Option("--reload", help="Start the processes anew when a FILE changes.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Start store, workers, console, HTTP API and Flower, and keep them running until Ctrl-C."""
     from interlock.workers.ops.up import keep_up
@@ -77,9 +65,7 @@ def up(
     def announce(addresses: Mapping[str, str]) -> None:
         named, own = "home" in settings.model_fields_set, bool(settings.systems)
         home = settings.home.absolute()
-        answer(
-            addresses, as_json=as_json, show=lambda v: page.up(v, home, named=named, has_own=own)
-        )
+        shell.answer(addresses, show=lambda v: page.up(v, home, named=named, has_own=own))
         sys.stdout.flush()
 
     settings = with_systems(read_settings(), systems or [])
@@ -94,14 +80,14 @@ def up(
 
 
 @guarded
-def show(record_id: Id, as_json: AsJson = False) -> None:
+def show(shell: Shell, record_id: Id) -> None:
     """Show a record: its state, its card, its running effects, and the results of its actions."""
     from interlock.workers.ops.description import describe
     from interlock.workers.ops.story import asked, panels
 
-    interlock = caller()
+    interlock = shell.caller()
     if not isinstance(interlock, Client):
-        answer(interlock.describe(record_id), as_json=as_json, show=page.record)
+        shell.answer(interlock.describe(record_id), show=page.record)
         return
     value, record = describe(interlock, record_id), interlock.show(record_id)
 
@@ -110,27 +96,28 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
         yield from asked(record)
         yield from sorted(panels(interlock, record), key=lambda one: one.is_reference)
 
-    answer(value, as_json=as_json, show=told, now_ms=interlock.now_ms())
+    shell.answer(value, show=told, now_ms=interlock.now_ms())
 
 
 @guarded
 def history(
+    shell: Shell,
     record_id: Id,
     everything: Annotated[
         bool, typer.Option("--all", help="Show the notes of workers' claims and of cards too.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show a record's log: every transition with what was said and why, and the notes between."""
-    interlock = caller()
+    interlock = shell.caller()
     value = [line_data(line) for line in interlock.history(record_id)]
     machine = interlock.show(record_id).machine
     lines = lambda value: history_page.history(value, machine, everything=everything)  # noqa: E731
-    answer(value, as_json=as_json, show=lines)
+    shell.answer(value, show=lines)
 
 
 @guarded
 def events(
+    shell: Shell,
     scopes: Annotated[
         list[str] | None,
         typer.Argument(
@@ -145,13 +132,12 @@ def events(
         bool, typer.Option("--follow", help="Keep running, and write new events too.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Export each transition as one line of JSON. docs/events.md describes the fields."""
     from interlock.workers.ops.event_export import EventExport, Export, export_to, instant_ms
 
     since_ms = instant_ms(since) if since is not None else 0
-    interlock = caller()
+    interlock = shell.caller()
     export: Export
     if isinstance(interlock, Client):
         export = EventExport(interlock.dispatch, scopes or (), since_ms=since_ms)
@@ -162,11 +148,12 @@ def events(
     export_to(out, export, follow=follow)
     if out:
         value = {"file": str(out), "events": export.count}
-        answer(value, as_json=as_json, show=fields)
+        shell.answer(value, show=fields)
 
 
 @guarded
 def list_records(
+    shell: Shell,
     machine: Annotated[
         str | None, typer.Option(help="Only records of this machine. Default: of all.")
     ] = None,
@@ -182,10 +169,9 @@ def list_records(
         str, typer.Option("--id", help="Only records whose ids begin so.", metavar="BEGINNING")
     ] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="The most to show.")] = 100,
-    as_json: AsJson = False,
 ) -> None:
     """List records, the longest in their state first, with how many of them are in each state."""
-    interlock = caller()
+    interlock = shell.caller()
     wanted: Wanted = {
         "machine": machine,
         "state": state,
@@ -203,39 +189,34 @@ def list_records(
     order = "by name" if by_name else "the longest in their state first"
     number = sum(sum(states.values()) for states in counts.machines.values())
     total = f"{'more than ' if counts.more else ''}{number:,}"
-    records = [asdict(row) for row in listed(rows, limit, order, total=lambda: total)]
+    records = [asdict(row) for row in shell.first(rows, limit, order, total=lambda: total)]
     value = {"counts": some, "more": counts.more, "records": records}
     now_ms = interlock.now_ms()
-    answer(value, as_json=as_json, show=page.records, now_ms=now_ms)
+    shell.answer(value, show=page.records, now_ms=now_ms)
 
 
-@guarded
-def cancel(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def cancel(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """End a record. If an action is running, ask it to stop first."""
-    record = caller(actor).cancel(record_id, reason=reason)
-    answer_record(record, as_json=as_json)
+    record = shell.caller().cancel(record_id, reason=reason)
+    shell.answer_record(record)
 
 
-@guarded
-def pause(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def pause(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """Start no new effect on a record. Running effects finish; timers keep their remaining time."""
-    answer_flag(record_id, caller(actor).pause(record_id, reason=reason), as_json=as_json)
+    shell.answer_flag(record_id, shell.caller().pause(record_id, reason=reason))
 
 
-@guarded
-def resume(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def resume(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """Resume a paused record."""
-    answer_flag(record_id, caller(actor).resume(record_id, reason=reason), as_json=as_json)
+    shell.answer_flag(record_id, shell.caller().resume(record_id, reason=reason))
 
 
 @guarded
 def machines(
+    shell: Shell,
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Only these machines. Default: all.", metavar="MACHINE"),
@@ -243,7 +224,6 @@ def machines(
     diagram: Annotated[
         bool, typer.Option("--diagram", help="Print each as a Mermaid diagram instead.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Print the tables of machines: their states with effects, their rows with actors."""
     from interlock.kernel.diagram import mermaid
@@ -256,31 +236,31 @@ def machines(
     chosen = [machine for name, machine in MACHINES.items() if name in (names or MACHINES)]
     if diagram:
         drawn = {machine.name: mermaid(machine) for machine in chosen}
-        answer(drawn, as_json=as_json, show=lambda _: [LongText("\n\n".join(drawn.values()))])
+        shell.answer(drawn, show=lambda _: [LongText("\n\n".join(drawn.values()))])
         return
     value = [outline_of(machine) for machine in chosen]
-    answer(value, as_json=as_json, show=page.machines)
+    shell.answer(value, show=page.machines)
 
 
 @guarded
 def verify(
+    shell: Shell,
     record_ids: Annotated[
         list[str] | None,
         typer.Argument(help="Only these records. Default: all.", metavar="ID"),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Recompute records from their logs and compare. Exits with 1 if a record differs."""
     from interlock.workers.ops.verify import verify_all
 
-    report = verify_all(client().dispatch, record_ids or None)
-    answer(report, as_json=as_json, show=page.verification)
+    report = verify_all(shell.client().dispatch, record_ids or None)
+    shell.answer(report, show=page.verification)
     if report["faults"]:
         raise typer.Exit(1)
 
 
 @guarded
-def doctor(as_json: AsJson = False) -> None:
+def doctor(shell: Shell) -> None:
     """Check the store, its workers and its sweeps. Exits with 1 at a problem.
 
     Lists what waits, what was rejected, and the capabilities that are left out.
@@ -289,7 +269,7 @@ def doctor(as_json: AsJson = False) -> None:
 
     from interlock.workers.ops.attendance import attendance, served_by
 
-    dispatch = client().dispatch
+    dispatch = shell.client().dispatch
     with ThreadPoolExecutor(max_workers=1) as pool:
         # Workers have a second to answer; the rest is imported and the store is read meanwhile.
         asked = pool.submit(served_by, dispatch)
@@ -306,21 +286,21 @@ def doctor(as_json: AsJson = False) -> None:
         found = [*problems_of_cards(dispatch), *problems_of_tables(dispatch)]
         value |= attendance(dispatch, value["depths"], lambda _: asked.result())
     value["problems"] += found
-    answer(value, as_json=as_json, show=page.diagnosis)
+    shell.answer(value, show=page.diagnosis)
     if value["problems"]:
         raise typer.Exit(1)
 
 
-@guarded
-def metrics() -> None:
+@guarded(has_json=False)
+def metrics(shell: Shell) -> None:
     """Print the metrics of the deployment, as text of Prometheus. docs/metrics.md lists them."""
     from interlock.workers.ops.metrics import Exposition
 
-    sys.stdout.buffer.write(Exposition(client().dispatch).text())
+    sys.stdout.buffer.write(Exposition(shell.client().dispatch).text())
 
 
 @guarded
-def capabilities(as_json: AsJson = False) -> None:
+def capabilities(shell: Shell) -> None:
     """List the capabilities, and why others could not be loaded. This command needs no store.
 
     It lists those of INTERLOCK_CAPABILITIES or, if that is not set, those of a running `up`.
@@ -343,4 +323,4 @@ def capabilities(as_json: AsJson = False) -> None:
         "capabilities": listed,
         "left_out": registry.left_out(),
     }
-    answer(value, as_json=as_json, show=page.capabilities)
+    shell.answer(value, show=page.capabilities)

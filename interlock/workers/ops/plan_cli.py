@@ -12,7 +12,7 @@ from interlock.workers.config import with_systems
 from interlock.workers.ops.formats import plan_formats, said
 from interlock.workers.ops.plan import is_refused, plan_of, plan_page
 from interlock.workers.ops.stopped_store import store_opened
-from interlock.workers.terminal.answer import AsJson, answer, guarded
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.terminal.page import Sentence
 
 Systems = Annotated[
@@ -24,7 +24,7 @@ Systems = Annotated[
 
 
 @guarded
-def plan(systems: Systems = None, as_json: AsJson = False) -> None:
+def plan(shell: Shell, systems: Systems = None) -> None:
     """Show what tables that are not applied yet mean for the records that there are.
 
     Where no `interlock up` runs, it starts the store of the last one here for as long as it reads.
@@ -35,9 +35,9 @@ def plan(systems: Systems = None, as_json: AsJson = False) -> None:
     with store_opened() as opened:
         settings = with_systems(opened, systems or [])
         if formats := plan_formats(settings):
-            answer(asdict(formats), as_json=as_json, show=lambda _: [Sentence(said(formats))])
+            shell.answer(asdict(formats), show=lambda _: [Sentence(said(formats))])
             raise typer.Exit(1)
         found = plan_of(Client(settings, actor="person").dispatch)
-        answer(found, as_json=as_json, show=plan_page)
+        shell.answer(found, show=plan_page)
         if is_refused(found):
             raise typer.Exit(1)

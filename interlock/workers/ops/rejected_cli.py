@@ -13,7 +13,7 @@ from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.client import Client
 from interlock.workers.producer_message import one_line
 from interlock.workers.producer_message import replay as replay_message
-from interlock.workers.terminal.answer import AsJson, answer, caller, guarded, listed
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.terminal.page import Line, Part, RecordLink, Sentence, Since, Table
 from interlock.workers.terminal.page_parts import fields
 
@@ -31,40 +31,40 @@ NONE = "no message was rejected"
 @app.command("list")
 @guarded
 def list_rejected(
+    shell: Shell,
     limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX, help="The most to show.")] = 100,
-    as_json: AsJson = False,
 ) -> None:
     """List the rejected messages that are kept, the newest first."""
-    found = listed(_newest(caller(), limit + 1), limit, "the newest first")
-    answer(list(map(shown, found)), as_json=as_json, show=_table)
+    found = shell.first(_newest(shell.caller(), limit + 1), limit, "the newest first")
+    shell.answer(list(map(shown, found)), show=_table)
 
 
 @app.command("show")
 @guarded
 def show(
+    shell: Shell,
     message_id: Annotated[str, typer.Argument(help="The id of a message.", metavar="ID")],
-    as_json: AsJson = False,
 ) -> None:
     """Show a rejected message whole."""
-    answer(shown(_message(caller(), message_id)), as_json=as_json, show=_whole)
+    shell.answer(shown(_message(shell.caller(), message_id)), show=_whole)
 
 
 @app.command("replay")
 @guarded
-def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
+def replay(shell: Shell, ids: Ids = None, everything: All = False) -> None:
     """Do again what messages asked for, the oldest first. One that is accepted is dropped."""
-    interlock = caller("intake")
+    interlock = shell.caller("intake")
     done = [_replayed(interlock, message) for message in _chosen(interlock, ids, everything)]
-    answer(done, as_json=as_json, show=_answers)
+    shell.answer(done, show=_answers)
     if any(each["answer"] == "rejected" for each in done):
         raise typer.Exit(1)
 
 
 @app.command("drop")
 @guarded
-def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
+def drop(shell: Shell, ids: Ids = None, everything: All = False) -> None:
     """Drop messages for good. Their producers are not notified."""
-    interlock = caller()
+    interlock = shell.caller()
     chosen = _chosen(interlock, ids, everything)
     for message in chosen:
         if isinstance(interlock, Client):
@@ -72,7 +72,7 @@ def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> N
         else:
             interlock.drop(message.id)
     done = [{"id": message.id, "answer": "dropped"} for message in chosen]
-    answer(done, as_json=as_json, show=_answers)
+    shell.answer(done, show=_answers)
 
 
 def shown(message: RejectedMessage) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from interlock.git.errors import GitError
 from interlock.git.refs import HEADS
 from interlock.workers.config import SetupError, read_settings
 from interlock.workers.ops.removal import Removal, removal_of
-from interlock.workers.terminal.answer import AsJson, answer, confirm, guarded
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.terminal.page import Part, Sentence
 from interlock.workers.terminal.printed_page import PagePrinter
 from interlock.workers.terminal.screen import counted
@@ -22,24 +22,24 @@ NOBODY_ASKED = "nothing was removed, because nobody can be asked here: --yes rem
 
 @guarded
 def remove(
+    shell: Shell,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     unmerged: Annotated[
         bool,
         typer.Option("--unmerged", help="Delete branches of agents with unmerged work as well."),
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Remove what `interlock up` has kept in its folder, and its worktrees and branches elsewhere.
 
     Shows what goes, and asks first. Refused while `up` runs.
     """
     with removal_of(read_settings()) as found:
-        if not as_json:
+        if not shell.as_json:
             PagePrinter().print(_listed(found, unmerged=unmerged))
         if not yes:
-            if as_json or not sys.stdin.isatty():
+            if shell.as_json or not sys.stdin.isatty():
                 raise SetupError(NOBODY_ASKED)
-            confirm("remove all this")
+            shell.confirm("remove all this")
         removed = [*map(str, (*found.entries, *found.worktrees))]
         try:
             found.save_and_remove_trees()
@@ -50,7 +50,7 @@ def remove(
             kept = found.remove(unmerged=unmerged)
         except GitError as refusal:
             raise SetupError(f"not all was removed: {refusal}") from refusal
-        answer({"removed": removed, "kept": kept}, as_json=as_json, show=_ended)
+        shell.answer({"removed": removed, "kept": kept}, show=_ended)
 
 
 def _listed(found: Removal, *, unmerged: bool) -> Iterator[Part]:

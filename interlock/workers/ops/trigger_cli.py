@@ -9,19 +9,7 @@ import typer
 
 from interlock.workers.ops import explained_page
 from interlock.workers.ops.explained import explained
-from interlock.workers.terminal.answer import (
-    Actor,
-    AsJson,
-    Id,
-    Reason,
-    answer,
-    answer_flag,
-    answer_record,
-    caller,
-    fail,
-    guarded,
-    json_object,
-)
+from interlock.workers.terminal.command import Actor, Id, Reason, Shell, guarded
 from interlock.workers.terminal.page_parts import record_answer
 
 Fields = Annotated[
@@ -31,6 +19,7 @@ Fields = Annotated[
 
 @guarded
 def explain(
+    shell: Shell,
     record_id: Id,
     trigger: Annotated[
         str,
@@ -40,26 +29,26 @@ def explain(
         ),
     ] = "",
     fields_json: Fields = "{}",
-    as_json: AsJson = False,
     name: Actor = "person",
 ) -> None:
     """Show why a record waits and what would move it, or what one trigger would do. Fires nothing.
 
     Without a trigger: what it waits for, since when and until when, and who may fire which trigger.
     """
-    opened = caller(name)
+    opened = shell.caller(name)
     if not trigger:
         value = explained(opened, record_id)
-        answer(value, as_json=as_json, show=explained_page.explained, now_ms=opened.now_ms())
+        shell.answer(value, show=explained_page.explained, now_ms=opened.now_ms())
         return
-    payload = json_object(fields_json, "--payload", as_json=as_json)
+    payload = shell.json_object(fields_json, "--payload")
     found = opened.explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
-    answer(value | asdict(found), as_json=as_json, show=record_answer)
+    shell.answer(value | asdict(found), show=record_answer)
 
 
-@guarded
+@guarded(actor="person")
 def fire(
+    shell: Shell,
     record_id: Id,
     trigger: Annotated[
         str,
@@ -79,32 +68,28 @@ def fire(
         ),
     ] = None,
     reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Fire a trigger that the table lets a person or a program fire."""
-    fields, opened = json_object(fields_json, "--payload", as_json=as_json), caller(actor)
+    fields, opened = shell.json_object(fields_json, "--payload"), shell.caller()
     if not trigger:
         value = explained(opened, record_id)
-        answer(value, as_json=as_json, show=explained_page.triggers)
+        shell.answer(value, show=explained_page.triggers)
         raise typer.Exit(2)
     record = opened.fire_by_hand(record_id, trigger, fields, reason=reason, version=version)
-    answer_record(record, as_json=as_json)
+    shell.answer_record(record)
 
 
-@guarded
-def retry(
-    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
+@guarded(actor="person")
+def retry(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """Let effects that failed, or were given up, try again now with new attempts.
 
     A record that has failed itself is opened again by a command of its own, such as `interlock task
     retry`: where no effect waits for another try, that command is named.
     """
-    opened = caller(actor)
+    opened = shell.caller()
     status = opened.retry(record_id, reason=reason)
-    if status == "nothing" and not as_json:
+    if status == "nothing" and not shell.as_json:
         value = explained(opened, record_id)
         nothing = f"no effect of {record_id}, which is {value['state']}, waits for another attempt"
-        fail(f"{nothing}{explained_page.instead(value)}", as_json=False, kind="")
-    answer_flag(record_id, status, as_json=as_json)
+        shell.fail(f"{nothing}{explained_page.instead(value)}", kind="")
+    shell.answer_flag(record_id, status)

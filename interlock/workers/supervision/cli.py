@@ -16,7 +16,7 @@ from interlock.workers.config import PREFIX
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.supervision.reports import RejectedLine
 from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
-from interlock.workers.terminal.answer import AsJson, fail
+from interlock.workers.terminal.command import Shell, guarded
 
 # The supervisor of a process with a session sets this variable to "session".
 REPORT_KINDS = f"{PREFIX}REPORT_KINDS"
@@ -36,7 +36,9 @@ def line_of(kind: str, fields: Sequence[str]) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode() + b"\n"
 
 
+@guarded
 def report(
+    shell: Shell,
     kind: Annotated[
         str, typer.Argument(help="ready, tool_started, tool_completed, verify_requested, ...")
     ],
@@ -44,13 +46,12 @@ def report(
         list[str] | None,
         typer.Argument(help="Its fields, each as name=value; a value is JSON or plain text."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Report on the work of an agent. Only a command that Interlock runs can call it."""
     try:
         line = line_of(kind, fields or ())
     except ValueError as problem:
-        fail(str(problem), as_json=as_json, kind="UsageError")
+        shell.fail(str(problem))
     has_session = os.environ.get(REPORT_KINDS) == ReportKinds.SESSION
     parsed = parse_line(line, ReportKinds.SESSION if has_session else ReportKinds.AGENT)
     descriptor = os.environ.get(REPORT_FD, "")
@@ -60,9 +61,9 @@ def report(
             os.write(int(descriptor), line)
         except OSError as refusal:
             sentence = f"the report cannot be written: {refusal}"
-            fail(sentence, as_json=as_json, kind=type(refusal).__name__)
+            shell.fail(sentence, kind=type(refusal).__name__)
     if isinstance(parsed, RejectedLine):
-        fail(parsed.reason, as_json=as_json, kind="UsageError")
+        shell.fail(parsed.reason)
     if not descriptor.isdigit():
         sentence = f"{REPORT_FD} is not set: only an agent that Interlock runs can report"
-        fail(sentence, as_json=as_json, kind="UsageError")
+        shell.fail(sentence)

@@ -99,7 +99,6 @@ out = Screen(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Screen(stderr=True)
 
 LINE_LENGTH_MAX = 100
-REASON_LENGTH_MAX = 160
 # The shape before a state, which the stylesheet of the console has too, and its colour.
 LOOKS: Mapping[Meaning, tuple[str, str]] = {
     Meaning.ASKS: ("◆", "yellow"),

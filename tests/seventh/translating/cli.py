@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from interlock import guarded
-from interlock.system.commands import Actor, AsJson, Id, answer, answer_record, client
+from interlock.system.commands import Id, Shell
 from translating import page
 from translating.request import read_request
 
@@ -18,30 +18,28 @@ NewId = Annotated[str | None, typer.Option("--id", help="The id of the new recor
 
 
 @app.command()
-@guarded
-def submit(
-    file: File, agent: Agent, new: NewId = None, actor: Actor = "person", as_json: AsJson = False
-) -> None:
+@guarded(actor="person")
+def submit(shell: Shell, file: File, agent: Agent, new: NewId = None) -> None:
     """Ask for the translation that a file describes."""
-    interlock = client(actor)
+    interlock = shell.client()
     payload = read_request(file, agent, interlock.records)
     created = interlock.submit(payload, machine="translation", id=new)
-    answer_record(interlock.show(created.id), as_json=as_json)
+    shell.answer_record(interlock.show(created.id))
 
 
 @app.command("list")
 @guarded
-def list_all(as_json: AsJson = False) -> None:
+def list_all(shell: Shell) -> None:
     """List translations."""
-    interlock = client()
+    interlock = shell.client()
     rows = [asdict(row) for row in interlock.list(machine="translation")]
-    answer(rows, as_json=as_json, show=page.listing, now_ms=interlock.now_ms())
+    shell.answer(rows, show=page.listing, now_ms=interlock.now_ms())
 
 
 @app.command()
 @guarded
-def show(translation: Id, as_json: AsJson = False) -> None:
+def show(shell: Shell, translation: Id) -> None:
     """Show a translation."""
-    record = client().show(translation)
+    record = shell.client().show(translation)
     value = {"id": record.id, "state": record.state, **record.data}
-    answer(value, as_json=as_json, show=page.details)
+    shell.answer(value, show=page.details)

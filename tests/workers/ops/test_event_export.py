@@ -422,7 +422,7 @@ def actors_in(tree: ast.AST) -> Iterator[str]:
             positional = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
             by_keyword = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
             for argument, value in (*positional, *by_keyword):
-                if argument.arg == "actor" and isinstance(value, ast.Constant):
+                if argument.arg == "actor" and isinstance(value, ast.Constant) and value.value:
                     yield str(value.value)
 
 

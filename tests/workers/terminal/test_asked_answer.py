@@ -15,7 +15,7 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.terminal import answer
+from interlock.workers.terminal import command as commands
 from tests.kernel.samples import graphs
 from tests.systems.threads.threads import bring, client_of, obstruct
 
@@ -27,7 +27,7 @@ COMMANDS = [(("decide", "one", "approve"), "one"), (("task", "approve", "b/one")
 def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process take their input for a terminal."""
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(answer, "sys", terminal)
+    monkeypatch.setattr(commands, "sys", terminal)
 
 
 @pytest.fixture
@@ -86,6 +86,6 @@ def test_fields_that_are_no_words_are_asked_for_as_json(monkeypatch: pytest.Monk
     card = card_of(MACHINES["graph"], record, no_registry)
     assert card is not None
 
-    found = answer.missing_answer(card, "raise", as_json=False)
+    found = commands.Shell().missing_answer(card, "raise")
 
     assert found == {"limits": {"cost_micro": "..."}}

@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.text import Text
 
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import answer
 from interlock.workers.terminal.cards import cards
+from interlock.workers.terminal.command import Shell
 from interlock.workers.terminal.page import Page
 from interlock.workers.terminal.printed_page import PagePrinter
 
@@ -131,6 +131,6 @@ def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:
         shown.append(value)
         return []
 
-    answer({"title": ["a\nforged\x08"], "count": 3}, as_json=False, show=show)
+    Shell(as_json=False).answer({"title": ["a\nforged\x08"], "count": 3}, show=show)
 
     assert shown == [{"title": [r"a forged\x08"], "count": 3}]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock import guarded
-from interlock.system.commands import Actor, AsJson, Reason, answer, client, confirm, fail
+from interlock.system.commands import Reason, Shell
 from interlock.systems.tasks.plans import page
 from interlock.systems.tasks.plans.client import PlanDecisions, Plans, PlanStatus
 from interlock.systems.tasks.plans.file import read_plan
@@ -34,85 +34,82 @@ UNDECIDED = ("unseen", "refused")
 
 @app.command()
 @guarded
-def check(file: File, repo: Repo = None, backlog: Into = None, as_json: AsJson = False) -> None:
+def check(shell: Shell, file: File, repo: Repo = None, backlog: Into = None) -> None:
     """Check a plan, its repositories and its dependencies; write nothing."""
-    plan, plans = read_plan(file, repo=repo, backlog=backlog), Plans(client())
+    plan, plans = read_plan(file, repo=repo, backlog=backlog), Plans(shell.client())
     new = list(plans.check(plan))
     value = {"plan": plan.name, "backlog": plan.backlog, "tasks": len(plan.tasks), "new": new}
     value |= {"starved": plans.starved(plan)}
-    answer(value, as_json=as_json, show=page.checked)
+    shell.answer(value, show=page.checked)
 
 
 @app.command()
-@guarded
+@guarded(actor="cli")
 def submit(
+    shell: Shell,
     file: File,
     repo: Repo = None,
     backlog: Into = None,
-    as_json: AsJson = False,
-    actor: Actor = "cli",
 ) -> None:
     """Submit a plan; its tasks wait for your approval. Submitting it again changes nothing."""
     plan = read_plan(file, repo=repo, backlog=backlog)
-    plans = Plans(client(actor))
+    plans = Plans(shell.client())
     done = plans.submit(plan)
     rows = [{"id": task.id, "replayed": task.replayed} for task in done.tasks]
     value: dict[str, Any] = {"plan": plan.name, "backlog": plan.backlog, "tasks": rows}
     value |= {"others": done.others}
     value |= {"starved": plans.starved(plan)}
-    answer(value, as_json=as_json, show=page.submitted)
+    shell.answer(value, show=page.submitted)
 
 
 @app.command()
 @guarded
-def show(backlog: Backlog, plan: Name, as_json: AsJson = False) -> None:
+def show(shell: Shell, backlog: Backlog, plan: Name) -> None:
     """Show the tasks of a plan with their states, each after those that it waits for."""
-    status = Plans(client()).show(backlog, plan)
-    answer(asdict(status), as_json=as_json, show=page.plan)
+    status = Plans(shell.client()).show(backlog, plan)
+    shell.answer(asdict(status), show=page.plan)
 
 
 @app.command(name="list")
 @guarded
-def list_plans(backlog: Backlog, as_json: AsJson = False) -> None:
+def list_plans(shell: Shell, backlog: Backlog) -> None:
     """List the plans of a backlog, with the states of their tasks."""
-    answer(Plans(client()).of(backlog), as_json=as_json, show=page.plans)
+    shell.answer(Plans(shell.client()).of(backlog), show=page.plans)
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def approve(
+    shell: Shell,
     backlog: Backlog,
     plan: Name,
     tasks: Tasks = None,
     seen: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Approve a plan, or some of its tasks: agents may work on them now."""
-    plans = Plans(client(actor))
-    proposals = _seen_proposals(plans.show(backlog, plan), seen, "approve", as_json=as_json)
-    _answer(plans.approve(backlog, plan, tasks, seen=proposals), as_json=as_json)
+    plans = Plans(shell.client())
+    proposals = _seen_proposals(shell, plans.show(backlog, plan), seen, "approve")
+    _answer(shell, plans.approve(backlog, plan, tasks, seen=proposals))
 
 
 @app.command()
-@guarded
+@guarded(actor="person")
 def reject(
+    shell: Shell,
     backlog: Backlog,
     plan: Name,
     tasks: Tasks = None,
     reason: Reason = "",
     seen: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
 ) -> None:
     """Reject a plan, or some of its tasks, and name the tasks that can then never be done."""
-    plans = Plans(client(actor))
-    proposals = _seen_proposals(plans.show(backlog, plan), seen, "reject", as_json=as_json)
-    _answer(plans.reject(backlog, plan, tasks, seen=proposals, reason=reason), as_json=as_json)
+    plans = Plans(shell.client())
+    proposals = _seen_proposals(shell, plans.show(backlog, plan), seen, "reject")
+    _answer(shell, plans.reject(backlog, plan, tasks, seen=proposals, reason=reason))
 
 
 def _seen_proposals(
-    plan: PlanStatus, seen: str | None, choice: str, *, as_json: bool
+    shell: Shell, plan: PlanStatus, seen: str | None, choice: str
 ) -> Mapping[str, str]:
     """Return the proposals that the person saw: by fingerprint, or shown at the terminal now."""
     if seen is not None:
@@ -121,19 +118,19 @@ def _seen_proposals(
                 f"the plan {plan.name!r} has other tasks than when you saw it: look again with"
                 f" `interlock plan show {plan.backlog} {plan.name}`"
             )
-            fail(sentence, as_json=as_json, kind="StaleDecisionError")
-    elif as_json or not sys.stdin.isatty():
+            shell.fail(sentence, kind="StaleDecisionError")
+    elif shell.as_json or not sys.stdin.isatty():
         sentence = f"give the fingerprint of the plan that you saw: it is now --seen {plan.seen}"
-        fail(sentence, as_json=as_json, kind="UsageError")
+        shell.fail(sentence)
     elif plan.proposals:
-        answer(asdict(plan), as_json=False, show=page.plan)
-        confirm(choice)
+        shell.answer(asdict(plan), show=page.plan)
+        shell.confirm(choice)
     return plan.proposals
 
 
-def _answer(done: PlanDecisions, *, as_json: bool) -> None:
+def _answer(shell: Shell, done: PlanDecisions) -> None:
     """Print the decision on each task. Ends with code 1 if one could not be decided."""
     value: dict[str, Any] = asdict(done)
-    answer(value, as_json=as_json, show=page.decided)
+    shell.answer(value, show=page.decided)
     if any(decision.answer in UNDECIDED for decision in done.tasks):
         raise typer.Exit(1)

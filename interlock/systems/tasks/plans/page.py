@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from interlock.system.commands import counts_text, short
+from interlock.system.commands import short
 from interlock.system.pages import (
     CopyableText,
     MarkedText,
@@ -17,6 +17,7 @@ from interlock.system.pages import (
     Tone,
     state_name,
 )
+from interlock.systems.tasks.page import states_text
 
 TITLE_LENGTH_MAX = 60
 Row = Mapping[str, Any]
@@ -83,7 +84,7 @@ def plan(value: Row) -> Iterator[Part]:
 
 def plans(rows: Sequence[Row]) -> list[Part]:
     """Return the plans of a backlog."""
-    found = [(row["plan"], row["tasks"], counts_text(row["states"])) for row in rows]
+    found = [(row["plan"], row["tasks"], states_text(row["states"])) for row in rows]
     return [Table(("Plan", "Tasks", "States"), found, "there is no plan in this backlog")]
 
 

@@ -22,7 +22,7 @@ from interlock.workers.ops.top.snapshot import (
     snapshot_of,
 )
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
+from interlock.workers.terminal.command import Shell, guarded
 from interlock.workers.text import age
 
 if TYPE_CHECKING:  # imported where it is opened
@@ -35,12 +35,12 @@ ReadSnapshot = Callable[[], Snapshot]
 
 @guarded
 def top(
+    shell: Shell,
     backlog: Annotated[str, typer.Option(help="Only this backlog.")] = "",
     once: Annotated[bool, typer.Option("--once", help="Print the state once, and exit.")] = False,
     interval: Annotated[
         float, typer.Option(min=0.2, max=3_600, help="Seconds between two updates.")
     ] = 2,
-    as_json: AsJson = False,
 ) -> None:
     """Watch agents, tasks and queues: one row for each claim. Ctrl-C ends it.
 
@@ -49,10 +49,10 @@ def top(
     until its deadline. TRY counts the retries that are used.
     """
     try:
-        read = reading(caller(), backlog)
+        read = reading(shell.caller(), backlog)
         first = read()
-        if as_json:
-            answer(snapshot_fields(first), as_json=True, show=lambda _: [])
+        if shell.as_json:
+            shell.answer(snapshot_fields(first), show=lambda _: [])
         elif once or not screen.out.is_terminal or screen.out.is_dumb_terminal:
             screen.out.print(rendered(first, width=screen.out.width, height=None))
         else:
