@@ -24,12 +24,6 @@ from __future__ import annotations
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.files.folder import FolderError, UntrustedFolder, problem_of_path
 from interlock.workers.files.private import make_folders, write_private
-from interlock.workers.specs.dependencies import (
-    in_order,
-    read_dependencies,
-    refuse_cycles,
-    starved_by,
-)
 from interlock.workers.specs.document import SpecDocument, parse_document, read_document, read_text
 from interlock.workers.specs.fields import (
     Field,
@@ -38,12 +32,13 @@ from interlock.workers.specs.fields import (
     checked_payload,
     file_model,
     problem_of_id,
+    read_dependencies,
     read_fields,
     read_name,
 )
 from interlock.workers.specs.json_line import COUNT_MAX, as_line, plain_text, shown
 from interlock.workers.specs.models import Required, WrittenForm, model_of, read_model
-from interlock.workers.specs.node import NOWHERE, Node
+from interlock.workers.specs.node import Node
 from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
 from interlock.workers.specs.values import (
     DURATION,
@@ -59,7 +54,6 @@ __all__ = [
     "COUNT_MAX",
     "DURATION",
     "MONEY",
-    "NOWHERE",
     "PATH",
     "PRIORITY",
     "Field",
@@ -80,7 +74,6 @@ __all__ = [
     "checked_payload",
     "file_model",
     "filled_list",
-    "in_order",
     "locked",
     "make_folders",
     "model_of",
@@ -95,9 +88,7 @@ __all__ = [
     "read_model",
     "read_name",
     "read_text",
-    "refuse_cycles",
     "replace_bytes",
     "shown",
-    "starved_by",
     "write_private",
 ]

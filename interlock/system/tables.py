@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from interlock.kernel.amounts import DELTA_MAX, MICRO, dollars
 from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words, fixed
-from interlock.kernel.cycles import cycles_in
+from interlock.kernel.dependencies import Dependencies
 from interlock.kernel.event import EFFECT_FAILED, START, words_of
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
@@ -59,6 +59,7 @@ __all__ = [
     "AbortReason",
     "Bounds",
     "ChoiceWords",
+    "Dependencies",
     "Facts",
     "FamilyInbox",
     "HeldSlot",
@@ -82,7 +83,6 @@ __all__ = [
     "as_words",
     "carry",
     "columns_of",
-    "cycles_in",
     "dollars",
     "failure_detail",
     "failure_reason",

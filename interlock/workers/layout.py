@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from interlock.kernel.cycles import cycles_in
+from interlock.kernel.dependencies import Dependencies
 
 # Lengths are in pixels.
 BOX_GAP = 18.0
@@ -148,7 +148,7 @@ def layers(after: Graph) -> dict[str, int]:
 
     Raises ValueError for a cycle.
     """
-    if cycles := cycles_in(after):
+    if cycles := Dependencies(after).cycles():
         raise ValueError(f"{cycles[0][0]!r} waits for itself")
     found: dict[str, int] = {}
     for name in TopologicalSorter(after).static_order():

@@ -9,7 +9,7 @@ from typing import Any
 from interlock import CallError
 from interlock.system.errors import IdTakenError
 from interlock.system.records import EarlyError, Records
-from interlock.system.tables import Record, cycles_in
+from interlock.system.tables import Dependencies, Record
 from interlock.systems.jobs.machines.graph.data import GraphData
 from interlock.systems.jobs.machines.graph.table import State as GraphState
 from interlock.systems.jobs.machines.job.data import JobData
@@ -105,7 +105,7 @@ class GraphAdmission:
                     found += graph[job]
             ahead = [job for job in dict.fromkeys(found) if job not in graph and job not in seen]
             seen.update(ahead)
-        if cycles := cycles_in(graph):
+        if cycles := Dependencies(graph).cycles():
             first = " -> ".join(cycles[0])
             raise CycleError(f"{first} is a cycle; remove one of these dependencies")
 

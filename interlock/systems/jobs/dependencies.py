@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock import CallError, EffectWork, Outcome
-from interlock.system.files import starved_by
 from interlock.system.records import Countdown
+from interlock.system.tables import Dependencies
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
 
@@ -88,4 +88,4 @@ def dependencies_in_cycle(work: EffectWork[JobData], left: set[str]) -> list[str
         ahead = {name for after in waiting.values() for name in after if name not in seen}
         if not ahead:
             break
-    return sorted(left & {job, *starved_by(graph, [job])})
+    return sorted(left & {job, *Dependencies(graph).starved_by([job])})

@@ -131,6 +131,24 @@ def read_name(node: Node, location: Location, parent: str = "") -> str:
     return ""
 
 
+def read_dependencies(
+    node: Node, location: Location, read_entry: Callable[[Node], str]
+) -> dict[str, Node]:
+    """Return the names that a list has, each with its entry; a repeated name is refused.
+
+    `read_entry` returns '' for an entry that it has refused.
+    """
+    found: dict[str, Node] = {}
+    for entry in location.entries(node):
+        name = read_entry(entry)
+        if name in found:
+            problem = f"{shown(entry.value)} is there twice, first in line {found[name].line}"
+            location.refuse(entry, f"{problem}; remove one")
+        elif name:
+            found[name] = entry
+    return found
+
+
 def problem_of_id(text: str) -> str:
     """Return why a text cannot be an id, or ''."""
     try:

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from interlock.kernel.cycles import cycles_in
+from interlock.kernel.dependencies import Dependencies
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.workers.console.diagram import (
@@ -45,7 +45,7 @@ def test_without_the_steps_that_lead_back_there_is_no_cycle() -> None:
 
     assert back == {("c", "a"), ("c", "b")}
     left = {name: [b for a, b in edges if a == name != b and (a, b) not in back] for name in "abc"}
-    assert cycles_in(left) == []
+    assert Dependencies(left).cycles() == []
 
 
 def test_a_long_name_is_broken_into_lines_and_then_shortened() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from interlock.system.pages import Layout
-from interlock.system.tables import columns_of, cycles_in, shortened
+from interlock.system.tables import Dependencies, columns_of, shortened
 from interlock.system.text import visible
 from interlock.systems.jobs.machines.job.names import State
 
@@ -122,7 +122,7 @@ def mermaid(title: str, jobs: Sequence[DrawnJob]) -> str:
     """
     all_jobs = _all_jobs(jobs)
     # The renderer places the jobs; of a cycle, `Layout.of` would say the same.
-    if cycles := cycles_in({job.name: job.after for job in all_jobs}):
+    if cycles := Dependencies({job.name: job.after for job in all_jobs}).cycles():
         raise ValueError(f"{cycles[0][0]!r} waits for itself")
     ids = {job.name: f"n{index}" for index, job in enumerate(all_jobs)}
     head = _title_and_tally(_clean(title).translate(MARKUP), all_jobs)

@@ -10,9 +10,9 @@ from interlock.system.files import (
     Node,
     problem_of_id,
     read_dependencies,
-    refuse_cycles,
     shown,
 )
+from interlock.system.tables import Dependencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class DependentStep:
 
 
 @dataclass(slots=True)
-class Dependencies:
+class StepDependencies:
     """The dependencies of all steps of one graph."""
 
     graph: str
@@ -41,7 +41,8 @@ class Dependencies:
                 self._inside[step.name] = {}
                 self._locations[step.name] = step.location
         found = [self._ids_of(step) for step in self.steps]
-        refuse_cycles(self._inside, self._locations)
+        for (name, other), problem in Dependencies(self._inside).refusals().items():
+            self._locations[name].refuse(self._inside[name][other], problem)
         return found
 
     def _ids_of(self, step: DependentStep) -> list[str]:

@@ -28,7 +28,7 @@ from interlock.system.files import (
     shown,
 )
 from interlock.system.tables import PRIORITY_DEFAULT
-from interlock.systems.jobs.file.dependencies import Dependencies, DependentStep
+from interlock.systems.jobs.file.dependencies import DependentStep, StepDependencies
 from interlock.systems.jobs.file.fields import (
     INHERITED,
     Fields,
@@ -128,7 +128,7 @@ class _GraphReader:
         shared = self._shared(payload, root.at("defaults"))
         drafts = self._drafts(name, root.at("steps"))
         dependent = [_dependent_step(draft) for draft in drafts]
-        dependencies = Dependencies(name, dependent).ids()
+        dependencies = StepDependencies(name, dependent).ids()
         steps = [
             # Without a valid name of the graph no id is complete.
             self._step(draft, shared | {"depends_on": ids if name else []}, payload.get("dir"))

@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 from typing import assert_never
 
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import AbortReason, cycles_in
+from interlock.system.tables import AbortReason, Dependencies
 
 # Each session and its parent. A session whose parent is None, or which is only a parent, is a root.
 Tree = Mapping[str, str | None]
@@ -92,6 +92,6 @@ def _below(sessions: Iterable[str], children: Children) -> Iterator[str]:
 
 def _refuse_cycles(tree: Tree) -> None:
     parents = {child: () if parent is None else (parent,) for child, parent in tree.items()}
-    cycles = [f"{' under '.join(cycle)} is a cycle" for cycle in cycles_in(parents)]
+    cycles = [f"{' under '.join(cycle)} is a cycle" for cycle in Dependencies(parents).cycles()]
     if cycles:
         raise InvalidPayloadError("the tree of sessions", cycles)

@@ -16,8 +16,8 @@ from interlock.system.errors import (
     IllegalTransitionError,
     StaleDecisionError,
 )
-from interlock.system.files import Problems, in_order, starved_by
-from interlock.system.tables import Record
+from interlock.system.files import Problems
+from interlock.system.tables import Dependencies, Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -117,7 +117,7 @@ class Plans:
             for name, record in self._backlog(plan.backlog).items()
             if record.data.get("given_up")
         ]
-        return starved_by({task.name: task.after for task in plan.tasks}, failed)
+        return plan.graph.starved_by(failed)
 
     def submit(self, plan: PlanFile) -> PlanSubmission:
         """Submit a plan: each of its tasks waits for approval.
@@ -132,7 +132,7 @@ class Plans:
         records = self.client.records
         create = partial(records.create, begins=True)
         records.admit([f"{plan.backlog}/{name}" for name in new])
-        for name in in_order({task.name: task.after for task in plan.tasks}, order.index):
+        for name in plan.graph.in_order(order.index):
             task_id = f"{plan.backlog}/{name}"
             if name not in new:
                 submitted.append(Submitted(task_id, replayed=True))
@@ -157,8 +157,7 @@ class Plans:
             self.tasks.ids_of(backlog)  # refuse a backlog that has no tasks at all
             known = ", ".join(sorted(_plans(records))) or "none"
             raise CallError(f"the backlog {backlog!r} has no plan {plan!r}; its plans: {known}")
-        graph = {name: tuple(awaited(record.data)) for name, record in tasks.items()}
-        order = in_order(graph, lambda name: (tasks[name].created_ms, name))
+        order = _graph(tasks).in_order(lambda name: (tasks[name].created_ms, name))
         created = sorted(f"{record.id} {record.created_ms}" for record in tasks.values())
         seen = sha256("\n".join(created).encode()).hexdigest()[:SEEN_LENGTH]
         waits = Waits(self.client.records, [*records.values()])
@@ -236,12 +235,8 @@ class Plans:
         ]
         if rejected:
             records = self._backlog(backlog)
-            graph = {
-                name: tuple(awaited(record.data))
-                for name, record in records.items()
-                if record.state in WAITING
-            }
-            starved = starved_by(graph, rejected)
+            waiting = {name: one for name, one in records.items() if one.state in WAITING}
+            starved = _graph(waiting).starved_by(rejected)
         return PlanDecisions(tuple(decisions), starved)
 
     def _decide_task(
@@ -283,6 +278,10 @@ def _row(name: str, record: Record[TaskData], waits: Waits) -> PlanTask:
 
 def _tasks_of(records: Mapping[str, Record[TaskData]], plan: str) -> dict[str, Record[TaskData]]:
     return {name: record for name, record in records.items() if record.data.get("plan") == plan}
+
+
+def _graph(records: Mapping[str, Record[TaskData]]) -> Dependencies:
+    return Dependencies({name: awaited(record.data) for name, record in records.items()})
 
 
 def _plans(records: Mapping[str, Record[TaskData]]) -> set[str]:

@@ -16,7 +16,6 @@ from pydantic import AfterValidator
 from pydantic import Field as Limit
 
 from interlock.system.files import (
-    NOWHERE,
     PATH,
     PRIORITY,
     Field,
@@ -32,9 +31,8 @@ from interlock.system.files import (
     read_document,
     read_fields,
     read_name,
-    refuse_cycles,
 )
-from interlock.system.tables import PRIORITY_DEFAULT, Word
+from interlock.system.tables import PRIORITY_DEFAULT, Dependencies, Word
 from interlock.systems.tasks.machines.task.limits import SIGNALS_MAX
 from interlock.systems.tasks.machines.task.payloads import NewTask
 from interlock.systems.tasks.verification.signals import (
@@ -139,18 +137,21 @@ class PlanFile:
     backlog: str
     tasks: tuple[PlannedTask, ...]
 
+    @property
+    def graph(self) -> Dependencies:
+        """Return what each task waits for."""
+        return Dependencies({task.name: task.after for task in self.tasks})
+
     def refuse_cycles(
         self, problems: Problems, outside: Mapping[str, tuple[str, ...]] | None = None
     ) -> None:
         """Refuse tasks that wait for each other, also by way of tasks outside of the plan."""
-        graph: dict[str, dict[str, Node]] = {}
-        for task in self.tasks:
-            if task.name:
-                written = {name: entry for name, (entry, _) in task.dependencies().items()}
-                graph.setdefault(task.name, written)
-        locations = {name: Location(problems, f"task {name!r}") for name in graph}
-        others = {name: dict.fromkeys(after, NOWHERE) for name, after in (outside or {}).items()}
-        refuse_cycles(graph | others, locations)
+        tasks = {task.name: task for task in reversed(self.tasks) if task.name}
+        graph = {name: [*task.dependencies()] for name, task in reversed(tasks.items())}
+        for (name, other), problem in Dependencies({**graph, **(outside or {})}).refusals().items():
+            if name in tasks:
+                entry, _ = tasks[name].dependencies()[other]
+                Location(problems, f"task {name!r}").refuse(entry, problem)
 
 
 def read_plan(path: Path, *, repo: Path | None = None, backlog: str | None = None) -> PlanFile:

@@ -1,4 +1,4 @@
-"""Dependency cycles, compared with a simple way to find them."""
+"""The order, the cycles and the starved of a graph, compared with a simple way to find them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.kernel.cycles import cycles_in
+from interlock.kernel.dependencies import Dependencies
 
 NAMES = tuple("abcdefgh")
 GRAPHS = st.dictionaries(
@@ -38,7 +38,7 @@ def test_each_cyclic_component_has_one_cycle(graph: dict[str, list[str]]) -> Non
         if name in far[name]
     }
 
-    cycles = cycles_in(graph)
+    cycles = Dependencies(graph).cycles()
 
     assert len(cycles) == len(components)
     for cycle in cycles:
@@ -53,7 +53,7 @@ def test_each_cyclic_component_has_one_cycle(graph: dict[str, list[str]]) -> Non
 
 @given(graph=GRAPHS)
 def test_a_cycle_is_the_shortest_through_its_first_job(graph: dict[str, list[str]]) -> None:
-    for cycle in cycles_in(graph):
+    for cycle in Dependencies(graph).cycles():
         distance, layer = 0, {cycle[0]}
         while cycle[0] not in layer or not distance:
             layer = {one for name in layer for one in graph[name]}
@@ -62,12 +62,12 @@ def test_a_cycle_is_the_shortest_through_its_first_job(graph: dict[str, list[str
 
 
 def test_a_job_that_depends_on_itself_is_a_cycle() -> None:
-    assert cycles_in({"a": ["a", "b"], "b": []}) == [("a", "a")]
-    assert cycles_in({}) == []
+    assert Dependencies({"a": ["a", "b"], "b": []}).cycles() == [("a", "a")]
+    assert Dependencies({}).cycles() == []
 
 
 def test_a_name_that_is_no_key_depends_on_nothing() -> None:
-    assert cycles_in({"a": ["x", "b"], "b": ["x", "a"]}) == [("a", "b", "a")]
+    assert Dependencies({"a": ["x", "b"], "b": ["x", "a"]}).cycles() == [("a", "b", "a")]
 
 
 def test_many_jobs_take_linear_time_and_no_recursion() -> None:
@@ -77,9 +77,31 @@ def test_many_jobs_take_linear_time_and_no_recursion() -> None:
     pairs = {str(n): [str(n ^ 1)] for n in range(count)}
     began = time.process_time()
 
-    assert cycles_in(chain) == cycles_in(layers) == []
-    (cycle,) = cycles_in(chain | {"0": [str(count - 1)]})
+    assert Dependencies(chain).cycles() == Dependencies(layers).cycles() == []
+    (cycle,) = Dependencies(chain | {"0": [str(count - 1)]}).cycles()
     assert len(cycle) == count + 1
-    assert len(cycles_in(pairs)) == count // 2
+    assert len(Dependencies(pairs).cycles()) == count // 2
 
     assert time.process_time() - began < 20  # it takes half a second
+
+
+@given(graph=GRAPHS)
+def test_an_order_has_every_task_after_those_that_it_waits_for(
+    graph: dict[str, list[str]],
+) -> None:
+    order = Dependencies(graph).in_order(key=lambda name: name)
+
+    assert sorted(order) == sorted(graph)
+    for name, after in graph.items():
+        if not any(one in reached(graph, one) for one in {name} | reached(graph, name)):
+            assert all(order.index(one) < order.index(name) for one in after)
+
+
+@given(graph=GRAPHS, gone=st.sets(st.sampled_from(NAMES), min_size=1, max_size=2))
+def test_a_task_is_starved_exactly_if_it_depends_on_one_that_is_gone(
+    graph: dict[str, list[str]], gone: set[str]
+) -> None:
+    starved = Dependencies(graph).starved_by(gone)
+
+    assert set(starved) == {n for n in graph if reached(graph, n) & gone and n not in gone}
+    assert all(blocker in graph[name] for name, blocker in starved.items())
