@@ -21,9 +21,8 @@ returns the fields of the payload:
 
 from __future__ import annotations
 
-from interlock.workers.files.atomic import locked, replace_bytes
-from interlock.workers.files.folder import FolderError, UntrustedFolder, problem_of_path
-from interlock.workers.files.private import make_folders, write_private
+from interlock.workers.files.folder import UntrustedFolder
+from interlock.workers.files.private import PrivateFile
 from interlock.workers.specs.document import SpecDocument, parse_document, read_document, read_text
 from interlock.workers.specs.fields import (
     Field,
@@ -58,11 +57,11 @@ __all__ = [
     "PRIORITY",
     "Field",
     "FileError",
-    "FolderError",
     "ItemNames",
     "Location",
     "Node",
     "PartialPayload",
+    "PrivateFile",
     "Problems",
     "Required",
     "SpecDocument",
@@ -74,21 +73,16 @@ __all__ = [
     "checked_payload",
     "file_model",
     "filled_list",
-    "locked",
-    "make_folders",
     "model_of",
     "number_text",
     "parse_document",
     "plain_text",
     "problem_of_id",
-    "problem_of_path",
     "read_dependencies",
     "read_document",
     "read_fields",
     "read_model",
     "read_name",
     "read_text",
-    "replace_bytes",
     "shown",
-    "write_private",
 ]

@@ -18,7 +18,7 @@ from interlock.workers.config import (
     setting_names,
     validated_settings,
 )
-from interlock.workers.files.private import write_private
+from interlock.workers.files.private import PrivateFile
 
 UP_FILE = "up.json"
 LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
@@ -95,7 +95,7 @@ def telling(settings: Settings, home: Path, api: str = "") -> Iterator[None]:
     `api` is the address of its API.
     """
     file = home / UP_FILE
-    write_private(file, json.dumps(_told(settings) | ({API: api} if api else {})) + "\n")
+    PrivateFile(file).write(json.dumps(_told(settings) | ({API: api} if api else {})) + "\n")
     try:
         yield
     finally:
@@ -116,8 +116,8 @@ def api_of_up(home: Path) -> str:
 def new_token(home: Path) -> str:
     """Make the token with which the user of `interlock up` calls its API; it ends with `up`."""
     token = secrets.token_urlsafe(32)
-    write_private(home / TOKEN_FILE, f"{token}\n")
-    write_private(home / HEADER_FILE, f"Authorization: Bearer {token}\n")
+    PrivateFile(home / TOKEN_FILE).write(f"{token}\n")
+    PrivateFile(home / HEADER_FILE).write(f"Authorization: Bearer {token}\n")
     return token
 
 

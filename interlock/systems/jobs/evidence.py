@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.system.files import FolderError, UntrustedFolder
+from interlock.system.files import UntrustedFolder
 from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
 from interlock.systems.jobs.reply import ReplyError
@@ -24,7 +24,7 @@ def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
     for path in dict.fromkeys(files):
         try:
             content = source.content(path)
-        except FolderError as refusal:
+        except OSError as refusal:
             shown = sentence(path, length_max=80)
             raise ReplyError(f"evidence_files: {shown}: {refusal}") from None
         digest = sha256(content).hexdigest()

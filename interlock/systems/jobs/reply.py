@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.system.files import model_of, problem_of_path
+from interlock.system.files import UntrustedFolder, model_of
 from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.limits import (
     DETAIL_LENGTH_MAX,
@@ -87,7 +87,7 @@ class WorkerReply(_ClosedShape):
     @model_validator(mode="after")
     def _fits(self) -> WorkerReply:
         for path in self.evidence_files:
-            if problem := problem_of_path(path):
+            if problem := UntrustedFolder.problem_of(path):
                 raise ValueError(f"evidence_files: {sentence(path, length_max=80)}: {problem}")
         if self.rate_limited and self.action is not ReplyAction.RETRY:
             raise ValueError("rate_limited: only a RETRY may set it")

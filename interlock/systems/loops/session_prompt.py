@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from interlock.system.files import write_private
+from interlock.system.files import PrivateFile
 from interlock.system.records import Mail, position
 from interlock.system.text import moment
 from interlock.systems.loops.machines.loop.data import LoopData
@@ -167,7 +167,7 @@ def store_prompt(folder: Path, text: str) -> tuple[str, str]:
     content = text.encode()
     digest = hashlib.sha256(content).hexdigest()
     name = f"prompt-{digest[:16]}.md"
-    write_private(folder / name, text)
+    PrivateFile(folder / name).write(text)
     return name, digest
 
 

@@ -19,7 +19,7 @@ from interlock.git.checkpoint_store import (
 )
 from interlock.git.worktree import own_sandbox
 from interlock.system.agents import Sandbox, Supervisor, environment_of_program
-from interlock.system.files import write_private
+from interlock.system.files import PrivateFile
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
 from interlock.systems.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
@@ -69,7 +69,7 @@ class RunContext:
         records = self.work.records
         create = partial(records.create, "codon", paths.id, initial, leased_by=records.holder)
         work = self.supervisor.taken(lambda: self.work.retried(create).granted)
-        write_private(paths.lease_key, work.key)
+        PrivateFile(paths.lease_key).write(work.key)
         return work
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Settings
-from interlock.system.files import make_folders
+from interlock.system.files import PrivateFile
 
 # The note of a task that waits for a slot, and how long it is believed.
 SLOT_AWAITED = "slot_awaited"
@@ -53,9 +53,8 @@ class Slot:
 def take_slot(settings: Settings) -> Slot | None:
     """Return a free slot, or None if all are taken."""
     folder = _folder(settings)
-    make_folders(folder)
     for number in range(settings.agents_max):
-        descriptor = os.open(_file(folder, number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = PrivateFile(_file(folder, number)).open()
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

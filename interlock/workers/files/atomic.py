@@ -22,15 +22,18 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def replace_bytes(path: Path, content: bytes) -> None:
-    """Replace a file's content in one step or not at all, and keep its mode. Raises OSError."""
+def replace_bytes(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Replace a file's content in one step or not at all. Raises OSError.
+
+    Without a mode the file keeps its own.
+    """
     target = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
     fresh = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        fresh.chmod(_mode(target))
+        fresh.chmod(_mode(target) if mode is None else mode)
         fresh.replace(target)
     except BaseException:
         fresh.unlink(missing_ok=True)

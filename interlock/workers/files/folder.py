@@ -18,29 +18,28 @@ ENTRIES_MAX = 200_000
 _READ_BYTES = 1024 * 1024
 
 
-class FolderError(Exception):
-    """The question has no answer. The message is one sentence with the reason."""
-
-
-def problem_of_path(path: str) -> str | None:
-    """Return what is wrong with the text of a path inside a folder, or None."""
-    if not path.strip():
-        return "the path is empty"
-    if "\0" in path:
-        return "the path has a NUL character"
-    if path.startswith("/"):
-        return "the path is absolute; give one inside the folder"
-    if ".." in PurePosixPath(path).parts:
-        return "the path has '..', which leads out of the folder"
-    return None
-
-
 class UntrustedFolder:
-    """Answers questions about one folder. A question without an answer raises FolderError."""
+    """Answers questions about one folder.
+
+    A question without an answer raises OSError, whose text is one sentence with the reason.
+    """
 
     def __init__(self, root: Path) -> None:
         with _folder_errors():
             self._root = root.resolve()
+
+    @staticmethod
+    def problem_of(path: str) -> str | None:
+        """Return what is wrong with the text of a path inside a folder, or None."""
+        if not path.strip():
+            return "the path is empty"
+        if "\0" in path:
+            return "the path has a NUL character"
+        if path.startswith("/"):
+            return "the path is absolute; give one inside the folder"
+        if ".." in PurePosixPath(path).parts:
+            return "the path has '..', which leads out of the folder"
+        return None
 
     def has(self, path: str) -> bool:
         """Whether a file or folder exists."""
@@ -56,7 +55,7 @@ class UntrustedFolder:
             self._check(pattern)
             parts = PurePosixPath(pattern).parts
             if not parts:
-                raise FolderError("the pattern names nothing in the folder")
+                raise OSError("the pattern names nothing in the folder")
             # A trailing ** matches all that is below.
             return self._search((*parts, "*") if parts[-1:] == ("**",) else parts)
 
@@ -91,16 +90,16 @@ class UntrustedFolder:
             return content
 
     def _check(self, path: str) -> None:
-        if problem := problem_of_path(path):
-            raise FolderError(problem)
+        if problem := self.problem_of(path):
+            raise OSError(problem)
         if not self._root.is_dir():
-            raise FolderError("the folder is not there")
+            raise OSError("the folder is not there")
 
     def _inside(self, path: str) -> Path:
         self._check(path)
         target = self._resolved(self._root / path)
         if target is None:
-            raise FolderError("the path leads out of the folder by a link")
+            raise OSError("the path leads out of the folder by a link")
         return target
 
     def _resolved(self, path: Path) -> Path | None:
@@ -124,7 +123,7 @@ class UntrustedFolder:
         file = os.open(name, flags | os.O_NONBLOCK, dir_fd=parent)
         opened.callback(os.close, file)
         if not S_ISREG(os.fstat(file).st_mode):
-            raise FolderError("the path is no plain file")
+            raise OSError("the path is no plain file")
         return file
 
     def _search(self, parts: tuple[str, ...]) -> bool:
@@ -139,7 +138,7 @@ class UntrustedFolder:
             inner, matching, names = _scan(folder, parts[index])
             scanned += names
             if scanned > ENTRIES_MAX:
-                raise FolderError(f"more than {ENTRIES_MAX} names were compared without a match")
+                raise OSError(f"more than {ENTRIES_MAX} names were compared without a match")
             if parts[index] == "**":
                 waiting += [(folder, index + 1), *((path, index) for path in inner)]
             targets = [self._resolved(path) for path in matching]
@@ -149,7 +148,7 @@ class UntrustedFolder:
                 return True
             waiting += [(target, index + 1) for target in found]
         if leads_out:
-            raise FolderError("the match leads out of the folder by a link")
+            raise OSError("the match leads out of the folder by a link")
         return False
 
 
@@ -173,8 +172,8 @@ def _scan(folder: Path, part: str) -> tuple[list[Path], list[Path], int]:
     return inner, matching, names
 
 
-def _too_large() -> FolderError:
-    return FolderError(f"the file has more than {FILE_BYTES_MAX} bytes")
+def _too_large() -> OSError:
+    return OSError(f"the file has more than {FILE_BYTES_MAX} bytes")
 
 
 @contextmanager
@@ -182,6 +181,8 @@ def _folder_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FolderError((error.strerror or str(error)).lower()) from error
+        if error.errno is None:
+            raise  # by the folder, with a sentence
+        raise OSError((error.strerror or str(error)).lower()) from error
     except (ValueError, RuntimeError) as error:
-        raise FolderError("the path cannot be the name of a file") from error
+        raise OSError("the path cannot be the name of a file") from error

@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+
+from interlock.workers.files.atomic import locked, replace_bytes
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +56,32 @@ def make_folders(folder: Path) -> None:
         each.mkdir(exist_ok=True, mode=PRIVATE_FOLDER)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read; make the folders above it. Raises OSError.
+@dataclass(frozen=True, slots=True)
+class PrivateFile:
+    """A file that only its owner may read. Its folders, where they are made, only he may enter."""
 
-    The text never stands in a file that others may read, also where the file was there before.
-    """
-    make_folders(path.parent)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, PRIVATE_FILE)
-        file.truncate()
-        file.write(text)
+    path: Path
+
+    def write(self, content: str | bytes) -> None:
+        """Replace the whole content in one step, or leave it as it was. Raises OSError.
+
+        It never stands in a file that others may read, also where the file was there before.
+        """
+        make_folders(self.path.parent)
+        encoded = content.encode() if isinstance(content, str) else content
+        replace_bytes(self.path, encoded, mode=PRIVATE_FILE)
+
+    def open(self) -> int:
+        """Return a descriptor that reads and writes it; it is made where it is not there.
+
+        Raises OSError.
+        """
+        make_folders(self.path.parent)
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the lock of the file, across processes, also while the file is replaced.
+
+        Raises OSError if its folder cannot be written.
+        """
+        return locked(self.path)

@@ -27,7 +27,7 @@ from urllib.parse import quote
 import redis
 
 from interlock.kernel.errors import StoreError
-from interlock.workers.files.private import NotPrivateError, private_folder, write_private
+from interlock.workers.files.private import NotPrivateError, PrivateFile, private_folder
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from interlock.workers.processes.port_user import in_use
 
@@ -228,7 +228,7 @@ class EmbeddedServer:
         if self._password:
             # In the file, because any user of the computer can read a command line.
             lines["requirepass"] = self._password
-        write_private(config, "".join(f"{name} {value}\n" for name, value in lines.items()))
+        PrivateFile(config).write("".join(f"{name} {value}\n" for name, value in lines.items()))
         with self.log.open("wb") as output:
             self._process = start_bound(
                 [*_with_jemalloc(), str(binary), str(config)],

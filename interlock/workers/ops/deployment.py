@@ -33,7 +33,7 @@ from interlock.workers.engine.celery_app import SWEEPS_QUEUE, pools_of, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.table_check import check_tables
-from interlock.workers.files.private import NotPrivateError, write_private
+from interlock.workers.files.private import NotPrivateError, PrivateFile
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
 from interlock.workers.ops.home import HomeWatch, kept_secret, lock_home, own_folder
 from interlock.workers.ops.part import Part, last_line
@@ -286,7 +286,7 @@ class Deployment:
         # Without a login Flower's API answers nobody, or any page in this computer's browsers.
         login = f"interlock:{secrets.token_urlsafe(24)}"
         self.flower_url = f"http://127.0.0.1:{port}"
-        write_private(self.home / FLOWER_FILE, f"http://{login}@127.0.0.1:{port}\n")
+        PrivateFile(self.home / FLOWER_FILE).write(f"http://{login}@127.0.0.1:{port}\n")
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
         variables = {"FLOWER_BASIC_AUTH": login}
         self._launch("flower", "celery", [*arguments, f"--port={port}"], variables)

@@ -14,8 +14,8 @@ from interlock.workers.config import PROJECT_HOME, SetupError
 from interlock.workers.files.private import (
     PRIVATE_FOLDER,
     NotPrivateError,
+    PrivateFile,
     private_folder,
-    write_private,
 )
 from interlock.workers.terminal import screen
 from interlock.workers.up_file import LOCK_FILE, UP_FILE
@@ -131,5 +131,5 @@ def kept_secret(file: Path) -> str:
         if kept := file.read_text("utf-8").strip():
             return kept
     secret = secrets.token_urlsafe(32)
-    write_private(file, f"{secret}\n")
+    PrivateFile(file).write(f"{secret}\n")
     return secret

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.task_events import this_worker
 from interlock.workers.engine.work import EffectWork
-from interlock.workers.files.private import write_private
+from interlock.workers.files.private import PrivateFile
 from interlock.workers.processes.module_server import start_server
 
 LAUNCH_S_MAX = 60
@@ -62,7 +62,7 @@ class LaunchSpec:
     def write(self) -> Path:
         """Write the spec into the work folder, and return its file."""
         file = Path(self.work_folder) / SPEC_FILE
-        write_private(file, json.dumps(asdict(self)))
+        PrivateFile(file).write(json.dumps(asdict(self)))
         return file
 
     @classmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.files import folder as module
-from interlock.workers.files.folder import FolderError, UntrustedFolder
+from interlock.workers.files.folder import UntrustedFolder
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def answers(root: Path, path: str) -> set[str]:
     folder = UntrustedFolder(root)
     answers = set()
     for ask in (folder.has, folder.has_match, lambda one: folder.contains(one, "the needle")):
-        with pytest.raises(FolderError) as raised:
+        with pytest.raises(OSError, match=r".") as raised:
             ask(path)
         answers.add(str(raised.value))
     return answers
@@ -65,13 +65,13 @@ def test_a_link_that_leads_out_is_refused_whether_or_not_the_text_is_there(root:
     folder = UntrustedFolder(root)
 
     for path in ("link/secret.py", "file.py", "link"):
-        with pytest.raises(FolderError, match="leads out of the folder by a link"):
+        with pytest.raises(OSError, match="leads out of the folder by a link"):
             folder.has(path)
         for needle in ("the needle", "nowhere"):
-            with pytest.raises(FolderError, match="leads out of the folder by a link"):
+            with pytest.raises(OSError, match="leads out of the folder by a link"):
                 folder.contains(path, needle)
     for pattern in ("link/*.py", "link", "*.py", "link/**", "**/file.py"):
-        with pytest.raises(FolderError, match="the match leads out of the folder by a link"):
+        with pytest.raises(OSError, match="the match leads out of the folder by a link"):
             folder.has_match(pattern)
 
 
@@ -98,9 +98,9 @@ def test_a_link_that_leads_nowhere_or_in_a_circle_is_no_match(root: Path) -> Non
 
     assert not folder.has("gone")
     assert not folder.has_match("gone")
-    with pytest.raises(FolderError):
+    with pytest.raises(OSError, match="by a link"):
         folder.has("circle")
-    with pytest.raises(FolderError):
+    with pytest.raises(OSError, match="by a link"):
         folder.has_match("circle")
 
 
@@ -161,7 +161,7 @@ def test_a_pattern_fits_as_in_a_shell(root: Path, pattern: str, fits: bool) -> N
 
 def test_an_empty_folder_fits_no_pattern(tmp_path: Path) -> None:
     assert not UntrustedFolder(tmp_path).has_match("**")
-    with pytest.raises(FolderError, match="names nothing"):
+    with pytest.raises(OSError, match="names nothing"):
         UntrustedFolder(tmp_path).has_match(".")
 
 
@@ -200,7 +200,7 @@ def test_a_search_ends_in_an_endless_folder(root: Path, monkeypatch: pytest.Monk
     for number in range(30):
         (root / f"{number}.txt").touch()
 
-    with pytest.raises(FolderError, match="more than 20 names were compared without a match"):
+    with pytest.raises(OSError, match="more than 20 names were compared without a match"):
         UntrustedFolder(root).has_match("**/*.rs")
 
 
@@ -228,7 +228,7 @@ def test_a_file_is_read_up_to_its_limit(root: Path, monkeypatch: pytest.MonkeyPa
     (root / "long").write_text("needle" + "." * 20)
 
     assert UntrustedFolder(root).contains("long", "needle")
-    with pytest.raises(FolderError, match="more than 10 bytes"):
+    with pytest.raises(OSError, match="more than 10 bytes"):
         UntrustedFolder(root).contains("long", "no")
 
 
@@ -240,7 +240,7 @@ def test_the_content_of_a_file_over_the_limit_is_refused_before_it_is_read(
     # The first read would raise another error.
     monkeypatch.setattr(module, "_READ_BYTES", -1)
 
-    with pytest.raises(FolderError, match="more than 67108864 bytes"):
+    with pytest.raises(OSError, match="more than 67108864 bytes"):
         UntrustedFolder(root).content("long")
 
 
@@ -249,7 +249,7 @@ def test_the_content_of_a_file_that_is_longer_than_the_system_says_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "FILE_BYTES_MAX", 10)
     # The system says that files in /proc have 0 bytes, as a file may that grows meanwhile.
-    with pytest.raises(FolderError, match="more than 10 bytes"):
+    with pytest.raises(OSError, match="more than 10 bytes"):
         UntrustedFolder(Path(f"/proc/{os.getpid()}")).content("status")
 
 
@@ -258,7 +258,7 @@ def test_no_file_is_left_open(root: Path) -> None:
     folder = UntrustedFolder(root)
 
     assert folder.contains("src/deep/total.py", "return 1")
-    with pytest.raises(FolderError):
+    with pytest.raises(OSError, match=r"no plain file|is a directory"):
         folder.contains("src/deep", "return 1")
     assert folder.has_match("**/*.py")
 
@@ -268,7 +268,7 @@ def test_no_file_is_left_open(root: Path) -> None:
 def test_a_pipe_is_not_waited_for(root: Path) -> None:
     os.mkfifo(root / "pipe")
 
-    with pytest.raises(FolderError, match="no plain file"):
+    with pytest.raises(OSError, match="no plain file"):
         UntrustedFolder(root).contains("pipe", "a")
 
 
@@ -284,7 +284,7 @@ def test_a_pipe_is_not_waited_for(root: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_an_error(root: Path, path: str, sentence: str) -> None:
-    with pytest.raises(FolderError) as raised:
+    with pytest.raises(OSError, match=r".") as raised:
         UntrustedFolder(root).contains(path, "a")
 
     assert str(raised.value) == sentence

@@ -9,10 +9,10 @@ import pytest
 
 from interlock.workers.files.private import (
     NotPrivateError,
+    PrivateFile,
     close_folder,
     make_folders,
     private_folder,
-    write_private,
 )
 
 
@@ -65,6 +65,6 @@ def test_a_file_that_others_could_read_is_closed_before_it_is_written(tmp_path: 
     file.write_text("an older and longer one")
     file.chmod(0o644)
 
-    write_private(file, "hush")
+    PrivateFile(file).write("hush")
 
     assert (file.read_text(), mode_of(file)) == ("hush", 0o600)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from interlock.system.files import locked
+from interlock.system.files import PrivateFile
 
 MODE = 0o600
 IsComplete = Callable[[bytes], bool]
@@ -27,7 +27,7 @@ def write_with_backup(file: Path, content: bytes, *, is_complete: IsComplete) ->
     not replace a good backup.
     """
     target = file.resolve()
-    with locked(target):
+    with PrivateFile(target).locked():
         old = target.read_bytes() if target.exists() else None
         backed_up = old is not None and is_complete(old)
         if backed_up and old is not None:

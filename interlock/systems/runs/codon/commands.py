@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from interlock.system.agents import Command, environment_of_work
-from interlock.system.files import write_private
+from interlock.system.files import PrivateFile
 from interlock.system.records import PREFIX
 from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.paths import (
@@ -99,4 +99,4 @@ class CodonCommands:
             return
         earlier = codon_paths(self.previous.record, self.context.settings).conversation
         if earlier.is_file():
-            write_private(self.paths.conversation, earlier.read_text("utf-8"))
+            PrivateFile(self.paths.conversation).write(earlier.read_text("utf-8"))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from interlock import CallError
-from interlock.system.files import replace_bytes
+from interlock.system.files import PrivateFile
 from interlock.system.text import sentence
 
 BYTES_MAX = 32 * 1024 * 1024
@@ -87,4 +87,4 @@ def read_conversation(path: Path | None) -> Conversation:
 
 def write_conversation(path: Path, conversation: Conversation) -> None:
     """Replace the whole file in one step, or leave it as it was. Raises OSError."""
-    replace_bytes(path, conversation.model_dump_json().encode())
+    PrivateFile(path).write(conversation.model_dump_json())

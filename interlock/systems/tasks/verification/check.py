@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.system.agents import Sandbox, Tail, contained
-from interlock.system.files import FolderError, UntrustedFolder
+from interlock.system.files import UntrustedFolder
 from interlock.system.text import Redaction, sentence
 from interlock.systems.tasks.verification.model_verdict import (
     AskModel,
@@ -161,7 +161,7 @@ def _check_files(root: Path, signal: ParsedSignal) -> _Finding:
         contains = folder.contains(path, text)
         detail = "the file has the text" if contains else "the file does not have the text"
         return _Finding(detail, contains)
-    except FolderError as error:
+    except OSError as error:
         return _Finding(sentence(str(error)))
 
 

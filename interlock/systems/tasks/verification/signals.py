@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 from interlock import CallError
-from interlock.system.files import problem_of_path
+from interlock.system.files import UntrustedFolder
 from interlock.system.text import sentence
 from interlock.systems.tasks.machines.task.limits import SIGNAL_LENGTH_MAX, SIGNALS_MAX
 
@@ -139,9 +139,11 @@ def _problem_of_text(value: object) -> str | None:
 def _problem_of_value(signal_type: SignalType, value: str) -> str | None:
     match signal_type:
         case SignalType.PATH_EXISTS | SignalType.GLOB_EXISTS:
-            return problem_of_path(value)
+            return UntrustedFolder.problem_of(value)
         case SignalType.FILE_CONTAINS:
             path, text = file_and_text(value)
-            return problem_of_path(path) if text else f"write it as 'path{SEPARATOR}text'"
+            return (
+                UntrustedFolder.problem_of(path) if text else f"write it as 'path{SEPARATOR}text'"
+            )
         case SignalType.TEST_PASSES | SignalType.LLM_REVIEW | SignalType.LLM_JUDGE:
             return None
