@@ -44,6 +44,7 @@ from tests.raised_limits import IN_TESTS
 from tests.servers import (
     RABBITMQ,
     STORE_START_S,
+    Answering,
     Watched,
     cluster_server,
     rabbitmq_node,
@@ -403,13 +404,22 @@ def redis_server(
 
 
 @pytest.fixture(scope="session")
-def rabbitmq(no_process_left: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a private RabbitMQ node. It takes seconds: use it sparingly."""
+def started_rabbitmq(
+    no_process_left: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Answering]:
+    """Return a private RabbitMQ node."""
     del no_process_left
     if not RABBITMQ.exists():
         _missing("rabbitmq-server")
-    with rabbitmq_node(tmp_path_factory.mktemp("rabbitmq")) as address:
-        yield address
+    with rabbitmq_node(tmp_path_factory.mktemp("rabbitmq")) as node:
+        yield node
+
+
+@pytest.fixture
+def rabbitmq(started_rabbitmq: Answering) -> str:
+    """Return the address of a private RabbitMQ node. It takes seconds: use it sparingly."""
+    started_rabbitmq.assert_answers()
+    return started_rabbitmq.address
 
 
 @pytest.fixture

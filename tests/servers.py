@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,13 @@ from tests.waiting import until
 
 SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-RABBITMQ_START_S = 180.0
-RABBITMQ_STOP_S = 60.0
+# A node takes seconds to start and to stop. To start one that is broken, and to end it, takes less
+# than the time of a test, so that the error is that of this module.
+RABBITMQ_START_S = 90.0
+RABBITMQ_STOP_S = 20.0
 AMQP_GREETING = b"AMQP\x00\x00\x09\x01"
 ANSWER_S = 10.0  # in which a node that has started answers a greeting
+LOG_END = 2_000  # characters of its log that an error shows
 # A computer may be so busy that a store takes much longer than usual to start.
 STORE_START_S = 120.0
 # A store that is killed while its disk is late would lose what it acknowledged: level D2.
@@ -186,9 +189,58 @@ def redis_version(binary: Path) -> tuple[int, ...]:
     return tuple(map(int, version.removeprefix("v=").split(".")))
 
 
+@dataclass(frozen=True)
+class Answering:
+    """A program that takes connections at a port, and answers if it is sent a greeting."""
+
+    name: str
+    port: int
+    greeting: bytes
+    bound: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def address(self) -> str:
+        """Return the address at which it answers, as a client of AMQP takes it."""
+        return f"amqp://guest:guest@{LOOPBACK}:{self.port}//"
+
+    def assert_answers(self, *, within_s: float = 0.0) -> None:
+        """Wait until it answers. Raises AssertionError, with the end of its log, if it does not.
+
+        A node listens before it answers; what listens may also be another program with its port.
+        """
+        silence = [""]
+
+        def answers() -> bool:
+            silence[0] = self._silence()
+            return not silence[0] or self.bound.poll() is not None
+
+        with suppress(AssertionError):
+            until(answers, what="it answers or ends", within_s=within_s)
+        if self.bound.poll() is not None:
+            silence[0] = f"ended with {self.bound.returncode}"
+        said = self.log.read_text(errors="replace")[-LOG_END:]
+        assert not silence[0], f"the {self.name} of RabbitMQ {silence[0]}\n{said}"
+
+    def _silence(self) -> str:
+        """Return why it does not answer, or ''."""
+        try:
+            with socket.create_connection((LOOPBACK, self.port), timeout=ANSWER_S) as connection:
+                connection.sendall(self.greeting)
+                if not self.greeting or connection.recv(1):
+                    return ""
+                why: object = "it closes the connection"
+        except OSError as refusal:
+            why = refusal
+        return f"does not answer at {LOOPBACK}:{self.port}: {why}"
+
+
 @contextmanager
-def rabbitmq_node(folder: Path) -> Iterator[str]:
-    """Run a private RabbitMQ node, with a port mapper of its own, and yield its AMQP address."""
+def rabbitmq_node(folder: Path) -> Iterator[Answering]:
+    """Run a private RabbitMQ node, with a port mapper of its own.
+
+    Raises AssertionError if one of the two does not answer in time.
+    """
     ports = {name: _unusual_port() for name in ("node", "distribution", "mapper")}
     plugins = folder / "enabled_plugins"
     plugins.write_text("[].\n")
@@ -226,29 +278,12 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
                 environment=environment,
             )
             stack.callback(end_bound, bound, patience_s=RABBITMQ_STOP_S + 5)
-            until(
-                partial(_answers, ports[name], bound, log, greeting),
-                what=f"the {name} of RabbitMQ answers",
-                within_s=RABBITMQ_START_S,
-            )
-        yield f"amqp://guest:guest@{LOOPBACK}:{ports['node']}//"
+            program = Answering(name, ports[name], greeting, bound, log)
+            program.assert_answers(within_s=RABBITMQ_START_S)
+        yield program
 
 
 def _unusual_port() -> int:
     """Return a free port that `free_port` gives nobody in the half minute until a node listens."""
     candidates = (PORTS.start - 1 - secrets.randbelow(10_000) for _ in range(100))
     return next(port for port in candidates if is_free(port))
-
-
-def _answers(port: int, bound: subprocess.Popen[bytes], log: Path, greeting: bytes) -> bool:
-    """Tell whether a program takes connections, and answers if it is sent a greeting.
-
-    A node listens before it answers; what listens may also be another program that took its port.
-    """
-    assert bound.poll() is None, f"it ended with {bound.returncode}:\n{log.read_text()[-2000:]}"
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=ANSWER_S) as connection:
-            connection.sendall(greeting)
-            return not greeting or bool(connection.recv(1))
-    except OSError:
-        return False

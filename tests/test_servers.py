@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import amqp
 import pytest
 import redis
 from redis.cluster import RedisCluster
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer
+from tests import servers
 from tests.conftest import NewServer
-from tests.servers import redis_binary, redis_version
+from tests.servers import rabbitmq_node, redis_binary, redis_version
 from tests.waiting import until
 
 
@@ -56,3 +61,41 @@ def test_the_rabbitmq_node_keeps_a_message(rabbitmq: str, prefix: str) -> None:
         channel.basic_publish(amqp.Message("hello"), routing_key=prefix)
         message = until(lambda: channel.basic_get(prefix, no_ack=True), what="the message arrives")
         assert message.body == "hello"
+
+
+LISTEN = "import os, socket; s = socket.create_server(('127.0.0.1', int(os.environ[{port!r}])))\n"
+STAY = "import time; print('booting', flush=True); time.sleep(600)\n"
+# What stands in for a node that is broken, and what is said of it.
+BROKEN = {
+    "is silent": (
+        LISTEN.format(port="RABBITMQ_NODE_PORT") + STAY,
+        r"the node of RabbitMQ does not answer at 127.0.0.1:\d+: timed out\n(booting\n)+",
+    ),
+    "does not listen": (
+        STAY,
+        r"the node of RabbitMQ does not answer at 127.0.0.1:\d+: .* refused\n(booting\n)+",
+    ),
+    "ends": (
+        "raise SystemExit('no disk')",
+        r"the node of RabbitMQ ended with 1\n(booting\n)?no disk",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_rabbitmq_node_that_does_not_start_is_named_with_what_it_said(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, said = BROKEN[how]
+    mapper = LISTEN.format(port="ERL_EPMD_PORT") + STAY
+    for name, program in (("epmd", mapper), ("rabbitmq-server", node)):
+        file = tmp_path / name
+        file.write_text(f"#!{sys.executable}\n{program}")
+        file.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(servers, "RABBITMQ", tmp_path / "rabbitmq-server")
+    monkeypatch.setattr(servers, "RABBITMQ_START_S", 2.0)
+    monkeypatch.setattr(servers, "ANSWER_S", 0.5)
+
+    with pytest.raises(AssertionError, match=said), rabbitmq_node(tmp_path):
+        pass
