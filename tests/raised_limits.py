@@ -17,10 +17,10 @@ from interlock.systems.tasks import card_evidence
 from interlock.systems.tasks import supervisor as task_supervisor
 from interlock.systems.tasks.verification import check
 from interlock.systems.webhooks import post
+from interlock.workers.engine import agent_output
 from interlock.workers.processes import process_group
 from interlock.workers.processes.agent import watchdog_client
 from interlock.workers.supervision import (
-    agent_output,
     command,
     diff_publications,
     leftovers,

@@ -45,7 +45,6 @@ orphans does what the record's state says of that. tests/seventh/translating has
 
 from __future__ import annotations
 
-from interlock.workers.engine.printed_output import Logs, NoOutputError
 from interlock.workers.engine.work_environment import (
     environment_of_check,
     environment_of_program,
@@ -74,7 +73,6 @@ from interlock.workers.supervision.launch import (
 )
 from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.leftovers import kill_leftovers
-from interlock.workers.supervision.logs import read_logs, tail_agent
 from interlock.workers.supervision.redaction import last_words, secrets_of
 from interlock.workers.supervision.reports import (
     OPEN_TOOLS_MAX,
@@ -121,10 +119,8 @@ __all__ = [
     "Compacted",
     "Exit",
     "LaunchSpec",
-    "Logs",
     "MailSent",
     "MessageWritten",
-    "NoOutputError",
     "PendingLines",
     "Progress",
     "RejectedLine",
@@ -159,10 +155,8 @@ __all__ = [
     "parse_line",
     "process_group",
     "process_label",
-    "read_logs",
     "secrets_of",
     "start_bound",
     "supervise",
-    "tail_agent",
     "text_of",
 ]

@@ -39,6 +39,7 @@ from interlock.workers.engine.explanations import explain, explain_all
 from interlock.workers.engine.outlook import outlook_of
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
+from interlock.workers.engine.printed_calls import PrintedCalls
 from interlock.workers.engine.record_filter import Wanted, record_filter
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import (
@@ -60,7 +61,7 @@ if TYPE_CHECKING:  # imported where it is loaded
 D = TypeVar("D", bound=BaseModel)
 
 
-class Client(CardCalls, WorkflowCalls):
+class Client(CardCalls, PrintedCalls, WorkflowCalls):
     """A typed, synchronous client. One per process; safe in threads."""
 
     def __init__(

@@ -25,7 +25,6 @@ from interlock.workers.engine.system import (
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.kernel.machine import Machine
     from interlock.kernel.record import Record
-    from interlock.kernel.store.outputs import OutputSource
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
@@ -186,23 +185,6 @@ def _value_text(value: Any) -> str:
 
     text = " ".join((value if isinstance(value, str) else visible_json(value)).split())
     return shortened(text, VALUE_LENGTH_MAX)
-
-
-def output_source(client: Client, record: Record, run: int | None = None) -> OutputSource | None:
-    """Return where the output of a run of a record's agent is, None before there is one.
-
-    `run` is the number of the session or claim, by default of the last one. Raises NoOutputError if
-    there was no such run, and CallError if records of its machine have no agent that prints.
-    """
-    named = {name: source for system in systems() for name, source in system.outputs.items()}
-    if record.machine not in named:
-        known = ", ".join(sorted(named))
-        raise CallError(
-            f"{record.id} is a {record.machine}; only records of these machines have an output of "
-            f"an agent: {known}"
-        )
-    found: OutputSource | None = load(named[record.machine])(client, record, run)
-    return found
 
 
 def find_diff_source(record: Record) -> DiffSource | None:

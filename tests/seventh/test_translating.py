@@ -215,6 +215,7 @@ def test_people_see_page_evidence_output_and_diff(deployment: Deployment, run: R
     assert "+world: Welt" in changed["text"]
     with browse(client, Role.OPERATOR) as operator:
         assert "<button>Cancel" in operator.get("/systems/translating").text
+        assert "Its agent printed" in operator.get(f"/records/{one}").text
         form, origin = {"translation": one}, {"Origin": SITE}
         done = operator.post("/systems/translating/cancel", data=form, headers=origin)
     assert done.headers["Location"] == f"/records/{one}"

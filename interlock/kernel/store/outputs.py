@@ -9,6 +9,7 @@ from interlock.kernel.store.publications import Fields, Publication
 
 OUTPUT_KIND = "output"
 PART_BYTES_MAX = 32_768  # of the output, and of the errors
+OUTPUT, ERRORS = "output.log", "errors.log"  # the files of a run, in its folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
 from interlock.systems.loops.mailbox import LISTED, OPERATOR, UnknownAgentError
 
 if TYPE_CHECKING:  # imported where it is opened
-    from interlock import HttpClient
+    from interlock import Client, HttpClient
 
 app = typer.Typer()
 
@@ -185,8 +185,8 @@ def mail(
 @guarded(has_json=False)
 def logs(shell: Shell, name: Name) -> None:
     """Print the output of an agent's last session, or its end if it is on another computer."""
-    api = shell.api()
-    found = api.logs(_latest_life(api, name)) if api else Loops(shell.client()).logs(name)
+    reader, latest = _reader(shell, name)
+    found = reader.logs(latest())
     shell.print(found.output)
     shell.print(found.note, err=True)
 
@@ -195,13 +195,17 @@ def logs(shell: Shell, name: Name) -> None:
 @guarded(has_json=False)
 def tail(shell: Shell, name: Name) -> None:
     """Print what an agent's sessions print from now on, until it has stopped or asks a person."""
-    if api := shell.api():
-        find = partial(_latest_life, api, name)
-        texts = api.tail(find(), newest=find)
-    else:
-        texts = Loops(shell.client()).tail(name)
-    for text in texts:
+    reader, latest = _reader(shell, name)
+    for text in reader.tail(latest(), newest=latest):
         shell.print(text)
+
+
+def _reader(shell: Shell, name: str) -> tuple[Client | HttpClient, Callable[[], str]]:
+    """Return the client that reads an agent's output, and what finds its latest life."""
+    if api := shell.api():
+        return api, partial(_latest_life, api, name)
+    loops = Loops(shell.client())
+    return loops.client, partial(loops.latest_life, name)
 
 
 def _latest_life(api: HttpClient, name: str) -> str:

@@ -1,17 +1,15 @@
-"""The client of long-lived agents: start, stop, send, list, show, logs, tail."""
+"""The client of long-lived agents: start, stop, send, list, show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from interlock import CallError, Client
 from interlock.git.branch import commit_of, head_commit
 from interlock.git.repository import Repository
-from interlock.system.agents import Logs, NoOutputError, read_logs, tail_agent
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
 from interlock.system.records import OutputSource, polls, reading
 from interlock.systems.loops.machines.loop.data import Life
@@ -143,23 +141,6 @@ class Loops:
             "due": {timer.name: timer.due_at for timer in record.timers},
         }
 
-    def logs(self, name: str) -> Logs:
-        """Return the output of an agent's last session: all on its own computer, else its end.
-
-        Raises NoOutputError.
-        """
-        return read_logs(self.client, output_source(self.client, self._latest(name)))
-
-    def tail(self, name: str) -> Iterator[str]:
-        """Yield what an agent's sessions print from now on, until it has stopped or asks a person.
-
-        Raises NoOutputError if the worker of its computer does not answer.
-        """
-        return tail_agent(self.client, partial(self._latest, name), output_source)
-
-    def _latest(self, name: str) -> Life:
-        return self.client.show(self.latest_life(name))
-
     def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""
         try:
@@ -219,13 +200,9 @@ def _why(record: Life) -> str:
 def output_source(_: Client, record: Life, run: int | None = None) -> OutputSource | None:
     """Return where the output of a session of a life is, by default of the last one.
 
-    `run` is an attempt to run a session. None before there is one. Raises NoOutputError if the life
-    has had no such session.
+    `run` is an attempt to run a session. None before there is one.
     """
-    last = record.data["attempt"]
-    number = last if run is None else run
-    if run is not None and not 0 < run <= last:
-        raise NoOutputError(f"{record.id} has had no session {run}; it has had {last}")
+    number = run or record.data["attempt"]
     # A life that waits for another computer still has its files on the one before.
     host = record.data.get("host") or record.data.get("former")
     if not (number and host):

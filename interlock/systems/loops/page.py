@@ -27,7 +27,7 @@ from interlock.system.pages import (
     agent_output,
     state_name,
 )
-from interlock.systems.loops.client import Loops, output_source
+from interlock.systems.loops.client import Loops
 from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import State
 from interlock.systems.loops.paths import name_of
@@ -170,7 +170,7 @@ def session(value: Row) -> NamedCells:
 
 def _output(loops: Loops, record: Life, notes: Sequence[Note]) -> Section:
     """Return the end of the last session's output, and its last reports."""
-    output = agent_output(loops.client, record.id, output_source(loops.client, record))
+    output = agent_output(loops.client, record)
     parts: list[Part] = [output]
     rows = [
         (Since(note.at_ms), str(note.detail["message"]))

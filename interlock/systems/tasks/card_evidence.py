@@ -25,7 +25,6 @@ from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
-from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.task_diff import SOURCE
 
 LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
@@ -76,7 +75,7 @@ def _difference(client: Client, record: Record[TaskData]) -> Section:
 
 def _output(client: Client, record: Record[TaskData]) -> Section:
     """Return the end of what the agent of the last claim wrote."""
-    output = agent_output(client, record.id, output_source(client, record))
+    output = agent_output(client, record)
     whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
     parts: list[Part] = [output, Sentence(whole, "soft")]
     return Section("The end of the agent's output", parts, place="wide")

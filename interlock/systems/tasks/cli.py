@@ -304,7 +304,7 @@ def logs(
     ] = None,
 ) -> None:
     """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
-    found = (shell.api() or tasks(shell)).logs(task, number=number)
+    found = shell.caller().logs(task, number=number)
     shell.print(found.output)
     shell.print(f"{found.errors}{found.note}", err=True)
 
@@ -313,7 +313,7 @@ def logs(
 @guarded(has_json=False)
 def tail(shell: Shell, task: Id) -> None:
     """Print what the agents of a task print from now on, until it has ended or asks a person."""
-    for text in (shell.api() or tasks(shell)).tail(task):
+    for text in shell.caller().tail(task):
         shell.print(text)
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,7 @@ from interlock import CallError, Client, Submitted
 from interlock.git.admission import admit
 from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
-from interlock.system.agents import Logs, check_command, read_logs, tail_agent
+from interlock.system.agents import check_command
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError, OpIdReusedError
 from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
 from interlock.system.records import (
@@ -33,11 +33,9 @@ from interlock.systems.tasks.claims import (
     deadline_fields,
     queued_tasks,
 )
-from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.next_try import next_try_s
-from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.reassignment import requeue
 from interlock.systems.tasks.roles import check_role
@@ -329,24 +327,6 @@ class Tasks:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
         views = self.records.views
         return views.each_record(views.ids(self.records.machine("task"), root=backlog))
-
-    def logs(self, task: str, *, number: int | None = None) -> Logs:
-        """Return the output of an agent: all of it on its own computer, elsewhere its end.
-
-        `number` is that of the claim; by default it is the last one. A note says where work is that
-        was not merged. Raises NoOutputError.
-        """
-        record = self.client.show(task)
-        logs = read_logs(self.client, output_source(self.client, record, number))
-        left = (f"{each.sentence}\n" for each in left_work(self.records, record))
-        return replace(logs, note="".join((logs.note, *left)))
-
-    def tail(self, task: str) -> Iterator[str]:
-        """Yield what the agents of a task print from now on, until it has ended or asks a person.
-
-        Raises NoOutputError if the worker of its computer does not answer.
-        """
-        return tail_agent(self.client, lambda: self.client.show(task), output_source)
 
     def diff(self, task: str) -> RecordDiff:
         """Return what the work on a task changes, from the computer that has its repository.

@@ -43,7 +43,6 @@ from interlock.systems.tasks.failed import FailedTask, FailedTasks
 from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
-from interlock.systems.tasks.output_source import output_source
 from interlock.systems.tasks.overview import TasksReader
 from interlock.systems.tasks.starved import find_starved
 from interlock.systems.tasks.task_diff import SOURCE
@@ -376,7 +375,7 @@ def _output(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     """Yield the end of an agent's output, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return
-    parts: list[Part] = [agent_output(client, record.id, output_source(client, record))]
+    parts: list[Part] = [agent_output(client, record)]
     agent = agent_of(record, int(record.data["claimed"]))
     log = client.records.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]

@@ -17,11 +17,11 @@ from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
 from interlock.workers.client import Client
+from interlock.workers.engine.agent_output import AgentOutput
 from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import Card, asks_person
 from interlock.workers.engine.printed_output import OutputState
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
-from interlock.workers.supervision.agent_output import AgentOutput
 
 ITEMS_MAX = 500
 BODY_BYTES_MAX = 1_048_576

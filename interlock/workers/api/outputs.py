@@ -15,8 +15,8 @@ from interlock.workers.api.followers import Followers, Found, Listener
 from interlock.workers.api.models import OutputBody, output_body
 from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.client import Client
-from interlock.workers.supervision.agent_output import look_at
-from interlock.workers.systems import output_source
+from interlock.workers.engine.agent_output import look_at
+from interlock.workers.engine.printed_calls import output_source
 
 router = APIRouter(prefix="/v1", tags=["records"], responses=PROBLEMS)
 

@@ -20,7 +20,7 @@ from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.supervision.page import agent_output, shown_diff
 from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.systems import diff_source, output_source
+from interlock.workers.systems import diff_source
 from interlock.workers.terminal.page import LivePart
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -51,8 +51,7 @@ def output(request: Request, record_id: str, client: Reading) -> Response:
     """Show the newest output of a record's agent, as a part of a page."""
 
     def read() -> LivePart:
-        source = output_source(client, client.show(record_id))
-        return agent_output(client, record_id, source)
+        return agent_output(client, client.show(record_id))
 
     return _part(request, client, read)
 

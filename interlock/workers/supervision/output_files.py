@@ -8,14 +8,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from interlock.kernel.store.outputs import PART_BYTES_MAX, OutputPart
+from interlock.kernel.store.outputs import ERRORS, OUTPUT, PART_BYTES_MAX, OutputPart
 from interlock.kernel.store.publications import Fields
 from interlock.workers.config import Settings
 from interlock.workers.files.tail import last_bytes
 from interlock.workers.redaction import Redaction
 from interlock.workers.supervision.redaction import secrets_of
-
-OUTPUT, ERRORS = "output.log", "errors.log"
 
 
 class OutputFiles:

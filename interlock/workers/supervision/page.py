@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.git.diff import Diff
-from interlock.kernel.store.outputs import OutputSource
+from interlock.kernel.record import Record
 from interlock.workers.client import Client
+from interlock.workers.engine.agent_output import AgentOutput, look_at
+from interlock.workers.engine.printed_calls import output_source
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
-from interlock.workers.supervision.agent_output import AgentOutput, look_at
 from interlock.workers.supervision.record_diffs import is_final
 from interlock.workers.terminal.page import (
     Cell,
@@ -25,9 +26,13 @@ from interlock.workers.text import moment
 LINES_MAX = 100  # of the output, and of the errors
 
 
-def agent_output(client: Client, record_id: str, source: OutputSource | None) -> LivePart:
-    """Look at the output of a record's agent, and return it as a part of a page."""
-    return shown_output(record_id, look_at(client.dispatch, {record_id: source})[record_id])
+def agent_output(client: Client, record: Record) -> LivePart:
+    """Look at the output of a record's agent, and return it as a part of a page.
+
+    It is the end of what the last run has printed; the row `outputs` of the system says where.
+    """
+    found = look_at(client.dispatch, {record.id: output_source(client, record)})
+    return shown_output(record.id, found[record.id])
 
 
 def shown_output(record_id: str, found: AgentOutput) -> LivePart:

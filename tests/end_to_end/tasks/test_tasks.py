@@ -147,7 +147,7 @@ def test_what_two_tries_could_not_commit_is_kept_and_the_third_is_merged(
     )
     assert git(repo, "show", f"{saved}:precious.txt") == "2"
     assert (put_away["ref"].endswith("/kept@2"), merged) == (True, {})
-    logs = Tasks(deployment.client).logs(task_id).note
+    logs = deployment.client.logs(task_id).note
     assert (stays["worktree"] in logs, saved in logs) == (True, True)
     reasons = [
         event.payload["reason"] for event in deployment.events(task_id) if event.trigger == "failed"

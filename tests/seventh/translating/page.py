@@ -34,6 +34,11 @@ def evidence(_: Client, record: Record[TranslationData]) -> Iterator[pages.Secti
     yield pages.Section("Glossary and translation", list(details(record.data)), place="wide")
 
 
+def panel(client: Client, record: Record[TranslationData]) -> list[pages.Section]:
+    """Show on the page of a translation what its agent prints."""
+    return [pages.Section("Its agent printed", [pages.agent_output(client, record)])]
+
+
 def view(client: Client, _: pages.Query) -> list[pages.Section]:
     """Show the translations that go on, each with a button that cancels it."""
     rows = [
@@ -55,5 +60,6 @@ PAGE = pages.SystemPage(
     question="Which translations are open?",
     machines=["translation"],
     view=view,
+    panels={"translation": panel},
     acts={"cancel": pages.PageAct("operate", cancel)},
 )

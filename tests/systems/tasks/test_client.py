@@ -493,7 +493,7 @@ def test_logs_print_the_output_of_an_agent_of_this_computer(
     assert (printed.stdout, printed.stderr) == ("thinking\\x1b[2J\n", "a warning\n")
     claim.task_fires("failed", {"reason": "no"})
     assert shell("task", "logs", "b/one", "--number", "1").stdout == printed.stdout
-    assert "b/one has no claim 2; it was claimed 1 times" in (
+    assert "b/one has no run 2 of an agent; it has had 1" in (
         shell("task", "logs", "b/one", "--number", "2").stderr
     )
     monkeypatch.setenv("INTERLOCK_HOST", "forge")

@@ -15,8 +15,8 @@ import pytest
 
 from interlock.workers.api import followers
 from interlock.workers.client import Client
+from interlock.workers.engine import agent_output
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.supervision import agent_output
 from tests.systems.tasks.claims import claimed
 from tests.systems.threads.threads import bring, client_of
 from tests.waiting import until

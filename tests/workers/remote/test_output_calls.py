@@ -11,15 +11,14 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError
-from interlock.systems.tasks.client import Tasks
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
+from interlock.workers.engine import agent_output
 from interlock.workers.engine.polling import Intervals
 from interlock.workers.engine.printed_output import Logs
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.supervision import agent_output
 from tests.systems.tasks.claims import Claimed, claimed
 from tests.systems.threads.threads import bring, client_of
 from tests.workers.supervision.published import Published
@@ -68,13 +67,13 @@ def claim(interlock: Client) -> Claimed:
 @pytest.fixture(params=["store", "http"])
 def reader(
     request: pytest.FixtureRequest, interlock: Client, served: TestClient
-) -> Tasks | HttpClient:
+) -> Client | HttpClient:
     """Return a client: both read the same."""
-    return Tasks(interlock) if request.param == "store" else HttpClient(URL, http=served)
+    return interlock if request.param == "store" else HttpClient(URL, http=served)
 
 
 def test_the_end_of_an_output_is_read_from_another_computer(
-    reader: Tasks | HttpClient,
+    reader: Client | HttpClient,
     interlock: Client,
     claim: Claimed,
     published: Published,
@@ -90,7 +89,7 @@ def test_the_end_of_an_output_is_read_from_another_computer(
         old = reader.logs("b/one")
     assert old.output == "one\n"
     assert old.note.startswith(f"{NOTE}It may have printed more since then. The worker on anvil")
-    with pytest.raises(CallError, match="b/one has no claim 2; it was claimed 1 times"):
+    with pytest.raises(CallError, match="b/one has no run 2 of an agent; it has had 1"):
         reader.logs("b/one", number=2)
     bring(interlock, "paper", "awaiting_confirmation")
     with pytest.raises(CallError, match="paper is a thread"):
@@ -100,7 +99,7 @@ def test_the_end_of_an_output_is_read_from_another_computer(
 
 
 def test_the_place_of_work_that_was_not_merged_is_named_on_every_way(
-    reader: Tasks | HttpClient,
+    reader: Client | HttpClient,
     claim: Claimed,
     published: Published,
     between: list[Callable[[], object]],
@@ -116,7 +115,7 @@ def test_the_place_of_work_that_was_not_merged_is_named_on_every_way(
 
 
 def test_an_output_is_followed_until_the_task_asks_a_person(
-    reader: Tasks | HttpClient,
+    reader: Client | HttpClient,
     claim: Claimed,
     published: Published,
     between: list[Callable[[], object]],

@@ -8,9 +8,9 @@ import pytest
 
 from interlock.kernel.store.outputs import PART_BYTES_MAX, OutputPart, OutputSource
 from interlock.workers.client import Client
+from interlock.workers.engine.agent_output import look_at
 from interlock.workers.engine.printed_output import OutputState
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.supervision.agent_output import look_at
 from tests.systems.threads.threads import client_of
 from tests.workers.supervision.published import Published
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.systems.loops.machines.loop.limits import MAIL_LENGTH_MAX
-from interlock.workers.engine import printed_output
-from interlock.workers.supervision import agent_output
+from interlock.workers.engine import agent_output, printed_output
 from tests.git.scene import git
 from tests.systems.jobs.test_graphs import stored
 from tests.systems.loops.cli.conftest import Run, RunRefused

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -425,4 +426,5 @@ def test_tail_goes_on_with_the_next_life(
     actions = (lambda: None, another_life, lambda: None, lambda: agents.stop("owl/2"))
     monkeypatch.setattr(time, "sleep", BetweenPolls(agents, *actions).sleep)
 
-    assert "".join(agents.loops.tail("owl")) == "goodbye\nhello\n"
+    latest = partial(agents.loops.latest_life, "owl")
+    assert "".join(agents.loops.client.tail("owl/1", newest=latest)) == "goodbye\nhello\n"

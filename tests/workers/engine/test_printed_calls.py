@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from interlock.kernel.store.outputs import PART_BYTES_MAX, OutputSource
 from interlock.workers.client import Client
-from interlock.workers.engine import printed_output
-from interlock.workers.engine.printed_output import LEFT_OUT, NoOutputError, OutputReader
+from interlock.workers.engine import agent_output, printed_output
+from interlock.workers.engine.printed_output import (
+    LEFT_OUT,
+    NoOutputError,
+    OutputReader,
+    PrintedOutput,
+)
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.supervision import agent_output
-from interlock.workers.supervision.logs import look_after
 from tests.systems.threads.threads import client_of
 from tests.workers.supervision.published import Published
 
@@ -32,7 +34,10 @@ def published(interlock: Client, tmp_path: Path) -> Published:
 
 
 def reader_of(interlock: Client, *, from_now: bool = False) -> OutputReader:
-    return OutputReader(partial(look_after, interlock.dispatch, SOURCE), from_now=from_now)
+    def look(position: int) -> PrintedOutput:
+        return agent_output.look_at(interlock.dispatch, {"": SOURCE})[""].printed(position)
+
+    return OutputReader(look, from_now=from_now)
 
 
 def test_what_is_printed_is_read_once_and_no_character_is_cut_in_two(
