@@ -10,10 +10,10 @@ from functools import partial
 
 from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.model import InferenceModel, model_of
-from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import Question, Target
-from interlock.workers.gateways.llm.model import open_exchange
-from interlock.workers.gateways.llm.options import MODEL_VARIABLE, ExchangeLimits
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.language_model import open_model
+from interlock.workers.gateways.llm.outcome import Answered
 
 MODEL = "openai:gpt-4o-mini"
 CALLS = 200
@@ -52,14 +52,8 @@ async def _ask(model: InferenceModel, calls: int) -> float:
 
 
 async def _measured(url: str) -> float:
-    opened = partial(
-        open_exchange,
-        variable=MODEL_VARIABLE,
-        base_url=url,
-        api_key="no-secret",
-        limits=ExchangeLimits(),
-    )
-    model = model_of(MODEL, {}, opened)
+    settings = Settings(model_base_url=url, model_api_key="no-secret")
+    model = model_of(MODEL, {}, partial(open_model, settings))
     await _ask(model, 1)
     return await _ask(model, CALLS)
 

@@ -21,8 +21,9 @@ from rich.table import Table
 
 from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.embedded import EmbeddedModel
-from interlock.systems.threads.inference.outcome import Answered
+from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.workers.gateways.llm.outcome import Answered
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUESTS = ROOT / "tests" / "systems" / "threads" / "golden" / "requests.json"
@@ -130,8 +131,10 @@ async def _ask(document: Mapping[str, Any], choices: tuple[Choice, ...]) -> list
     return judged
 
 
-def _judged(request: Mapping[str, Any], outcome: Answered) -> Judged:
-    proposal = outcome.proposals[Target.ACTION]
+def _judged(
+    request: Mapping[str, Any], outcome: Answered[Mapping[Target, ModelProposal]]
+) -> Judged:
+    proposal = outcome.answer[Target.ACTION]
     payload = proposal.payload
     expected = request.get("parameters")
     got = payload["parameters"]

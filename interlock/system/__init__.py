@@ -11,8 +11,7 @@ they are about:
 - `pages`: the parts of a page, for the terminal and the console
 - `commands`: what commands share
 - `agents`: an agent's process under a lease, its reports and its logs
-- `models`: capabilities, and what questions to language models are made of
-- `exchanges`: questions to language models, which need the packages of models
+- `models`: language models that a system asks, and capabilities that it calls
 - `settings`: the settings of a system
 - `text`: amounts, ages and other values in words
 - `top`: what a system adds to `interlock top`

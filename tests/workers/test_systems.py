@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from interlock.workers.engine import own_systems
 from interlock.workers.engine.celery_app import effect_queues
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.system import System, SystemsError, load
+from interlock.workers.gateways.llm.language_model import open_model
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.mcp.reach import Verbs
 from interlock.workers.mcp.tools import offered_tools
@@ -217,13 +217,12 @@ def test_a_package_that_is_missing_is_named_with_the_extra_that_brings_it(
         monkeypatch.setitem(sys.modules, package, None)
     for module in [one for one in sys.modules if one.startswith(("interlock.workers.mcp",))]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.delitem(sys.modules, "interlock.system.exchanges", raising=False)
     for module in ("cost", "exchange", "model"):
         monkeypatch.delitem(sys.modules, f"interlock.workers.gateways.llm.{module}", raising=False)
     cli.loaded.cache_clear()
 
     with pytest.raises(SettingsError, match=r"^A language model needs \w+: .*interlock\[models\]"):
-        import_module("interlock.system.exchanges")
+        open_model(settings_of(())(model="openai:gpt-4o-mini"))
     with pytest.raises(SystemsError, match=r"`interlock mcp` needs mcp: .*\[mcp\]'$"):
         CliRunner().invoke(cli.app, ["mcp"], catch_exceptions=False)
     cli.loaded.cache_clear()

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded
+from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded, amounts
 from interlock.system.agents import last_words
-from interlock.system.models import CapabilityCall, SplitWork, Unanswered, UnknownPriceError
-from interlock.system.tables import MICRO
+from interlock.system.models import CapabilityCall, Unanswered, open_model
+from interlock.system.records import SettingsError
 from interlock.system.text import sentence
 from interlock.systems.jobs.brief import brief_of, write_brief
 from interlock.systems.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.systems.jobs.machines.job.data import ExecutorData, JobData
 from interlock.systems.jobs.machines.job.limits import RETRY_AFTER_S_MAX
 from interlock.systems.jobs.machines.job.names import Trigger
-from interlock.systems.jobs.model import JobQuestion, open_job_model
+from interlock.systems.jobs.model import question_of
 from interlock.systems.jobs.reply import (
     PAUSE_S_DEFAULT,
     ReplyAction,
@@ -42,9 +42,6 @@ from interlock.systems.jobs.usage import (
     time_left_ms,
     usages_of_job,
 )
-
-if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.system.exchanges import Ledger
 
 WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.
@@ -76,8 +73,23 @@ async def run_attempt(
 ) -> AttemptResult:
     """Run a job's worker or reviewer once. Raises LimitReachedError before anything is spent."""
     await asyncio.to_thread(check_limits, work, role)
-    if estimate := int(executor["cost_micro"]):
-        await asyncio.to_thread(reserve, work, estimate)
+    try:
+        if estimate := int(executor["cost_micro"]):
+            await asyncio.to_thread(partial(work.reserve, spent=estimate))
+        return await _run(work, executor, role, folder)
+    except OverBudgetError as refused:
+        costs = [
+            usage
+            for usage in await asyncio.to_thread(_limits_of_spending, work)
+            if usage.limit == "cost"
+        ]
+        tightest = min(costs, key=lambda usage: usage.allowed - usage.used)
+        raise LimitReachedError(tightest) from refused
+
+
+async def _run(
+    work: EffectWork[JobData], executor: ExecutorData, role: str, folder: Path
+) -> AttemptResult:
     if executor.get("capability"):
         return await _run_capability(work, executor, role)
     brief = await asyncio.to_thread(brief_of, work.records, work.record, role)
@@ -109,16 +121,6 @@ def check_limits(work: EffectWork[JobData], role: str) -> None:
     detail = {"effect": work.lease.suffix, "began": role}
     held = (work.lease.suffix, work.lease.token)
     work.records.note(record, "sign_of_life", detail, timers=timers, held=held)
-
-
-def reserve(work: EffectWork[JobData], estimate_micro: int) -> None:
-    """Reserve what an attempt may cost. Raises LimitReachedError with the tightest limit."""
-    try:
-        work.reserve(spent=estimate_micro)
-    except OverBudgetError as refused:
-        costs = [usage for usage in _limits_of_spending(work) if usage.limit == "cost"]
-        tightest = min(costs, key=lambda usage: usage.allowed - usage.used)
-        raise LimitReachedError(tightest) from refused
 
 
 def stop_or_halt(work: EffectWork[JobData], refused: LimitReachedError) -> Outcome:
@@ -210,10 +212,10 @@ async def _run_capability(
             again = failed.code in ("unavailable", "deadline") and call.capability.idempotent
             action = ReplyAction.RETRY if again else ReplyAction.STUCK
             return AttemptResult(model(action=action, summary=sentence(failed.detail)), {})
-        case SplitWork():
-            return _invalid(model, f"{name} splits its work, which a job does not")
-        case succeeded:
+        case Succeeded() as succeeded:
             return _result_of_value(model, succeeded.value)
+        case _:
+            return _invalid(model, f"{name} splits its work, which a job does not")
 
 
 def _book_late_result(work: EffectWork[JobData], role: str, result: object) -> None:
@@ -243,29 +245,20 @@ async def _run_model(
     work: EffectWork[JobData], prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     shape = _reply_model(role)
-    model = work.resources.get(open_job_model)
+    model = work.resources.get(open_model)
     if model is None:
         why = "no model can answer: set INTERLOCK_MODEL to a language model"
         return AttemptResult(shape(action=ReplyAction.STUCK, summary=why), {})
     material = await asyncio.to_thread(_material, brief)
-    question = JobQuestion(role == REVIEWER, prompt, material)
-    ledger = model.ledger(question)
+    question = question_of(model, prompt, material, reviews=role == REVIEWER)
     try:
-        estimate = await work.estimate_micro(ledger.bound.micro)
-    except UnknownPriceError as unknown:
+        found = await work.ask(question, timeout_s=work.records.settings.model_timeout_s)
+    except SettingsError as unknown:  # the price, under a limit of costs
         return AttemptResult(shape(action=ReplyAction.STUCK, summary=str(unknown)), {})
-    if estimate:
-        await asyncio.to_thread(reserve, work, estimate)
-    try:
-        timeout_s = work.records.settings.model_timeout_s
-        answer = await model.answer(question, ledger, timeout_s=timeout_s)
-    except asyncio.CancelledError:
-        # The provider may bill the question although nobody waits for the answer any more.
-        await asyncio.to_thread(partial(work.spend, **_deltas_of_model(ledger)))
-        raise
-    deltas = _deltas_of_model(ledger)
-    if isinstance(answer, Unanswered):
-        return AttemptResult(_reply_of_failure(shape, answer), deltas)
+    deltas = found.deltas
+    if isinstance(found, Unanswered):
+        return AttemptResult(_reply_of_failure(shape, found), deltas)
+    answer = found.answer.model_dump(mode="json")
     if role == REVIEWER:
         try:
             return AttemptResult(parse(shape, {"action": "COMPLETED", **answer}), deltas)
@@ -277,13 +270,6 @@ async def _run_model(
         files = [RESULT_FILE]
     reply = {"action": answer["action"], "summary": answer["summary"], "evidence_files": files}
     return AttemptResult(parse(shape, reply), deltas)
-
-
-def _deltas_of_model(ledger: Ledger) -> dict[str, int]:
-    """Return the costs of a model so far."""
-    usage = ledger.usage
-    tokens = {"tokens_in": usage.input_tokens, "tokens_out": usage.output_tokens}
-    return {k: v for k, v in {"spent": ledger.cost_micro, **tokens}.items() if v}
 
 
 def _reply_of_failure(shape: type[WorkerReply], failed: Unanswered) -> WorkerReply:
@@ -329,7 +315,7 @@ def _invalid(model: type[WorkerReply], why: str) -> AttemptResult:
 
 
 def _deltas_of_reply(reply: WorkerReply) -> dict[str, int]:
-    return {"spent": round(reply.cost * MICRO)} if reply.cost else {}
+    return amounts(reply.cost) if reply.cost else {}
 
 
 def rate_limit_pause_s(reply: WorkerReply) -> int:

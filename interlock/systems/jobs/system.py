@@ -17,7 +17,7 @@ SYSTEM = System(
     effects="interlock.systems.jobs.effects",
     resources=(
         "interlock.workers.gateways.capabilities.registry:open_registry",
-        "interlock.systems.jobs.model:open_job_model",
+        "interlock.system.models:open_model",
     ),
     commands=(
         CommandRow("job", "interlock.systems.jobs.cli:app", Panel.WORK, HELP),

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,13 @@ from interlock.git.checkpoint_store import (
 from interlock.git.worktree import own_sandbox
 from interlock.system.agents import Sandbox, Supervisor, environment_of_program
 from interlock.system.files import PrivateFile
+from interlock.system.models import open_model
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
 from interlock.systems.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
 from interlock.systems.runs.sentinels.call import ModelAccess
 from interlock.systems.runs.sentinels.host import SentinelHost
+from interlock.systems.runs.sentinels.models import SentinelModels
 from interlock.systems.runs.sentinels.specification import SentinelSpecification
 from interlock.systems.runs.sequence import NextCodon
 
@@ -106,17 +107,8 @@ class RunContext:
         """Return the access to the models of these sentinels; None where none has a model."""
         if not any(sentinel.model for sentinel in sentinels):
             return None
-        # The libraries of models take a second to import, and most runs do not need them.
-        module = import_module("interlock.systems.runs.sentinels.models")
-        settings = self.settings
-        models: ModelAccess = module.SentinelModels(
-            base_url=settings.model_base_url,
-            api_key=settings.model_api_key,
-            attempts_max=settings.model_attempts_max,
-            prices=settings.model_prices,
-            capped=self.limits_costs(codon),
-        )
-        return models
+        open_named = partial(open_model, self.settings, variable="model")
+        return SentinelModels(open_named, capped=self.limits_costs(codon))
 
     def limits_costs(self, codon: PlannedCodon) -> bool:
         """Return whether the plan limits the costs of a codon, or those of the whole run."""

@@ -30,11 +30,14 @@ from interlock.kernel.store.leases import Lease, Order, Shortage
 from interlock.kernel.table import Active
 from interlock.workers.engine.attempt_limit import AttemptLimit
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.flag import Flag
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.records import Records, component
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work_results import WorkResults
-from interlock.workers.gateways.llm.outcome import UnknownPriceError
+from interlock.workers.gateways.llm.language_model import PricedQuestion
+from interlock.workers.gateways.llm.outcome import Answered, Unanswered, UnknownPriceError
+from interlock.workers.gateways.llm.prompt import AnswerT
 
 log = logging.getLogger(__name__)
 
@@ -97,23 +100,6 @@ class Outcome:
     payload: Mapping[str, Any] = field(default_factory=dict)
     deltas: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
-
-
-class Flag:
-    """A flag that one thread sets and another reads; unlike an Event, no thread can wait for it."""
-
-    __slots__ = ("_set",)
-
-    def __init__(self) -> None:
-        self._set = False
-
-    def set(self) -> None:
-        """Set the flag."""
-        self._set = True
-
-    def is_set(self) -> bool:
-        """Whether the flag is set."""
-        return self._set
 
 
 class EffectWork(Generic[D]):
@@ -327,17 +313,29 @@ class EffectWork(Generic[D]):
         )
         return any(f"cap.{MONEY}" in found for found in counters)
 
-    async def estimate_micro(self, bound_micro: Callable[[], int]) -> int:
-        """Return what a question can cost at most; 0 if its price is unknown and nothing caps it.
+    async def ask(
+        self, question: PricedQuestion[AnswerT], *, timeout_s: float
+    ) -> Answered[AnswerT] | Unanswered:
+        """Ask a language model, once the most that the question can cost is reserved.
 
-        Raises UnknownPriceError if its price is unknown and a cap limits what may be spent.
+        What it cost, the `deltas` of what is returned, is for the outcome or for `spend`; where
+        this raises, it is counted already. Raises OverBudgetError, and SettingsError where the
+        price of the model is unknown and a cap limits what may be spent: then nothing was asked.
         """
+        estimate = 0  # an unknown price counts as nothing, where nothing caps it
         try:
-            return bound_micro()
+            estimate = question.bound_micro()
         except UnknownPriceError:
             if await asyncio.to_thread(self.is_capped):
                 raise
-            return 0
+        if estimate:
+            await asyncio.to_thread(partial(self.reserve, spent=estimate))
+        try:
+            return await question.ask(timeout_s=timeout_s)
+        except BaseException:
+            # The provider may bill the question although nobody waits for the answer any more.
+            await asyncio.to_thread(partial(self.spend, **question.deltas))
+            raise
 
     def call_on_order(self, callback: Callable[[], None]) -> None:
         """Call back, from the heartbeat's thread, when an order to stop or interrupt arrives."""

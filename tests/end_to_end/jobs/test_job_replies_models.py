@@ -13,8 +13,9 @@ import pytest
 
 from interlock.kernel.record import Record
 from interlock.systems.jobs.manifest import manifest_now
-from interlock.systems.jobs.model import JobModel, JobQuestion, open_job_model
+from interlock.systems.jobs.model import question_of
 from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.language_model import open_model
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, triggers
 from tests.end_to_end.threads import capabilities
@@ -131,9 +132,9 @@ def desk(joint_deployment: Deployment, tmp_path: Path) -> Desk:
 def bound_micro(order: str) -> int:
     """Return the highest possible cost of this order without material, which is two requests."""
     address = "http://127.0.0.1:9/v1"
-    model = open_job_model(Settings(model=PRICED, model_base_url=address, model_api_key="none"))
-    assert isinstance(model, JobModel)
-    return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
+    model = open_model(Settings(model=PRICED, model_base_url=address, model_api_key="none"))
+    assert model is not None
+    return question_of(model, order, {}, reviews=False).bound_micro()
 
 
 def summary(record: Record) -> str:

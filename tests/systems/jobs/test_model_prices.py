@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from interlock.systems.jobs.effects.worker import worker as run_worker
-from interlock.systems.jobs.model import open_job_model
 from interlock.workers.engine.work import EffectWork, Outcome
+from interlock.workers.gateways.llm.language_model import open_model
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.openai_server import OpenAIServer, says
 from tests.races.in_process_worker import InProcessWorker
@@ -47,7 +47,7 @@ async def attempt(work: EffectWork) -> Outcome:
     try:
         return await run_worker(work)
     finally:
-        model = work.resources.get(open_job_model)
+        model = work.resources.get(open_model)
         assert model is not None
         await model.close()
 

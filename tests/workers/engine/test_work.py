@@ -12,10 +12,13 @@ import pytest
 from interlock.kernel.errors import FencedError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.store.leases import Lease, Order
+from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.work import EffectWork, Outcome, OverBudgetError
-from interlock.workers.gateways.llm.outcome import UnknownPriceError
+from interlock.workers.gateways.llm.language_model import LanguageModel, open_model
+from interlock.workers.gateways.llm.outcome import Answered, Unanswered
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
+from tests.fakes.openai_server import OpenAIServer, Script, refuses, writes
 from tests.fakes.proxy import FaultProxy
 from tests.workers.engine.running import Running, settings_for
 
@@ -70,8 +73,33 @@ def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: Fau
     assert running.client.show("one").counters["spent"] == 5
 
 
-def unknown_price() -> int:
-    raise UnknownPriceError("mine:7b")
+def ask(work: EffectWork, spec: str, *script: Script) -> Answered[str] | Unanswered:
+    """Ask a model once, as the handler of this work."""
+
+    async def once(model: LanguageModel) -> Answered[str] | Unanswered:
+        question = model.question("test", "", "?", answer=str, tokens_max=100)
+        try:
+            return await work.ask(question, timeout_s=60)
+        finally:
+            await model.close()
+
+    with OpenAIServer(script, otherwise=refuses(418)) as server:
+        model = open_model(Settings(model=spec, model_base_url=server.url, model_api_key="none"))
+        assert model is not None
+        return asyncio.run(once(model))
+
+
+def test_what_a_question_may_cost_is_reserved_before_it_is_asked(running: Running) -> None:
+    work = claimed(running)
+
+    found = ask(work, "openai:gpt-4o-mini", writes("yes"))
+
+    assert isinstance(found, Answered)
+    assert found.answer == "yes"
+    assert found.deltas == {"spent": 36, "tokens_in": 120, "tokens_out": 30}
+    counters = running.client.show("one").counters
+    assert counters["reserved.spent"] > 36
+    assert "spent" not in counters
 
 
 def test_an_unknown_price_is_refused_under_a_cap_and_counts_nothing_without_one(
@@ -80,11 +108,11 @@ def test_an_unknown_price_is_refused_under_a_cap_and_counts_nothing_without_one(
     work = claimed(running)
     assert work.is_capped()
 
-    with pytest.raises(UnknownPriceError):
-        asyncio.run(work.estimate_micro(unknown_price))
+    with pytest.raises(SettingsError, match="set INTERLOCK_MODEL_PRICES=mine:7b=INPUT/OUTPUT"):
+        ask(work, "mine:7b")
     monkeypatch.setattr(work, "is_capped", lambda: False)
-    assert asyncio.run(work.estimate_micro(unknown_price)) == 0
-    assert asyncio.run(work.estimate_micro(lambda: 7)) == 7
+    assert "spent" not in ask(work, "mine:7b", writes("yes")).deltas
+    assert "reserved.spent" not in running.client.show("one").counters
 
 
 def test_a_note_whose_reply_is_lost_is_written_once(running: Running, proxy: FaultProxy) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from interlock import CallError
 from interlock.system.files import PrivateFile
@@ -45,20 +44,6 @@ class Conversation(BaseModel):
     def new(cls) -> Self:
         """Return an empty conversation with a new id."""
         return cls(session=str(uuid4()))
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the size of all its messages."""
-        return sum(len(turn.text.encode(errors="replace")) for turn in self.turns)
-
-    def messages(self) -> list[ModelMessage]:
-        """Return the messages in the form in which a provider gets them."""
-        return [
-            ModelRequest(parts=[UserPromptPart(turn.text)])
-            if turn.role == "user"
-            else ModelResponse(parts=[TextPart(turn.text)])
-            for turn in self.turns
-        ]
 
     def after(self, prompt: str, answer: str) -> Conversation:
         """Return the conversation with one more prompt and its answer."""

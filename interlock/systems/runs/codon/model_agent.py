@@ -16,27 +16,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage
-
 from interlock import CallError, Settings, read_settings
 from interlock.system.agents import REPORT_FD
-from interlock.system.exchanges import Exchange, open_exchange
-from interlock.system.models import (
-    ConfigurationError,
-    ExchangeLimits,
-    Unanswered,
-    UnknownPriceError,
-    is_embedded,
-)
+from interlock.system.models import LanguageModel, Unanswered, open_model
 from interlock.system.records import PREFIX, SettingsError, brief_traces, span_of_environment
 from interlock.systems.runs.codon.conversation import (
     Conversation,
     read_conversation,
     write_conversation,
 )
-from interlock.systems.runs.codon.model_reports import ReportingLedger, ReportWriter
+from interlock.systems.runs.codon.model_reports import BookingReports, ReportWriter
 from interlock.systems.runs.failure import is_context_exceeded
 from interlock.systems.runs.paths import (
     CONVERSATION_VARIABLE,
@@ -79,7 +68,7 @@ def main() -> int:
             span_of_environment(os.environ),
         ):
             return asyncio.run(ask_model(prompt, settings, reports))
-    except (CallError, ConfigurationError, SettingsError, UnknownPriceError) as refusal:
+    except (CallError, SettingsError) as refusal:
         print_error(str(refusal))
         reports.write_failed(str(refusal), retry_after_s=None)
         return FAILED
@@ -93,8 +82,6 @@ def main() -> int:
 def read_prompt(variables: Mapping[str, str]) -> CodonPrompt:
     """Read the model and the conversation from variables, the prompt from its file or stdin."""
     model = variables.get(MODEL_VARIABLE, "")
-    if not model or is_embedded(model):
-        raise ModelCodonError(f"{MODEL_VARIABLE}={model} generates no text; name a language model")
     file, conversation = variables.get(PROMPT_FILE), variables.get(CONVERSATION_VARIABLE)
     try:
         raw = Path(file).read_bytes() if file else sys.stdin.buffer.read()
@@ -110,53 +97,59 @@ def read_prompt(variables: Mapping[str, str]) -> CodonPrompt:
 async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWriter) -> int:
     """Ask the model, report its answer and its costs, and return the exit code.
 
-    Raises UnknownPriceError where a budget limits the costs.
+    Raises SettingsError where a budget limits the costs and the price of the model is not known.
     """
     task = asyncio.current_task()
     assert task is not None
     # A cancelled request may be billed, so its cost is booked before the process ends.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     conversation = read_conversation(prompt.conversation)
-    exchange = open_exchange(
-        prompt.model,
-        variable=MODEL_VARIABLE,
-        base_url=settings.model_base_url,
-        api_key=settings.model_api_key,
-        limits=ExchangeLimits(
-            attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
-        ),
-        prices=settings.model_prices,
+    timeout_s = settings.model_timeout_s
+    model = prompt.model and open_model(
+        settings, prompt.model, variable=MODEL_VARIABLE, request_s_max=timeout_s
     )
+    if not model:
+        raise ModelCodonError(
+            f"{MODEL_VARIABLE}={prompt.model} generates no text; name a language model"
+        )
     reports.write("session", id=conversation.session)
     try:
-        return await _ask(prompt, conversation, exchange, settings.model_timeout_s, reports)
+        return await _ask(prompt, conversation, model, timeout_s, reports)
     finally:
-        await exchange.close()
+        await model.close()
 
 
 async def _ask(
     prompt: CodonPrompt,
     conversation: Conversation,
-    exchange: Exchange,
+    model: LanguageModel,
     timeout_s: float,
     reports: ReportWriter,
 ) -> int:
-    size = conversation.size_bytes + len(prompt.prompt.encode())
-    bound = exchange.bound(size, ANSWER_TOKENS_MAX)
+    bookings = BookingReports(reports)
+    question = model.question(
+        "codon",
+        "",
+        prompt.prompt,
+        answer=str,
+        tokens_max=ANSWER_TOKENS_MAX,
+        history=[(turn.role, turn.text) for turn in conversation.turns],
+        booked=bookings.report,
+    )
     if prompt.capped:
-        bound.micro()
-    ledger = ReportingLedger(bound, reports)
-    answer = await exchange.ask(_agent(), prompt.prompt, conversation, ledger, timeout_s=timeout_s)
-    if not ledger.usage.priced:
-        print_error(f"the price of {exchange.name} is not known: its cost counts as 0")
-    ledger.report_total()
-    if isinstance(answer, Unanswered):
-        print_error(answer.detail)
-        if is_context_exceeded(answer.detail):
-            reports.write_text("context_exceeded", "detail", answer.detail)
+        question.bound_micro()
+    found = await question.ask(timeout_s=timeout_s)
+    if not found.usage.priced:
+        print_error(f"the price of {model.name} is not known: its cost counts as 0")
+    bookings.report_total()
+    if isinstance(found, Unanswered):
+        print_error(found.detail)
+        if is_context_exceeded(found.detail):
+            reports.write_text("context_exceeded", "detail", found.detail)
         else:
-            reports.write_failed(answer.detail, retry_after_s=answer.retry_after_s)
+            reports.write_failed(found.detail, retry_after_s=found.retry_after_s)
         return FAILED
+    answer = found.answer
     if prompt.conversation is not None:
         try:
             write_conversation(prompt.conversation, conversation.after(prompt.prompt, answer))
@@ -171,25 +164,6 @@ async def _ask(
 def print_error(problem: str) -> None:
     """Write a problem to stderr."""
     sys.stderr.write(problem + "\n")
-
-
-def _agent() -> Agent[Conversation, str]:
-    return Agent(
-        output_type=str,
-        deps_type=Conversation,
-        name="codon",
-        capabilities=[ProcessHistory(_with_history)],
-    )
-
-
-def _with_history(
-    context: RunContext[Conversation], messages: list[ModelMessage]
-) -> list[ModelMessage]:
-    """Put the conversation so far before the prompt of the first request.
-
-    The messages of a request that corrects an answer contain it already.
-    """
-    return [*context.deps.messages(), *messages] if len(messages) == 1 else messages
 
 
 if __name__ == "__main__":

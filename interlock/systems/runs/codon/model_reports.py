@@ -1,4 +1,4 @@
-"""The reports of a model's codon: lines of JSON, and a ledger that reports each booking."""
+"""The reports of a model's codon: lines of JSON, among them one of each booking."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
 from interlock.system.agents import WAIT_S_MAX, UsedTokens
-from interlock.system.exchanges import Bound, Ledger
 from interlock.system.files import as_line, plain_text
 
 # A line holds 64 KiB, and one character may take six bytes of it.
@@ -44,37 +42,26 @@ class ReportWriter:
         self.write("failed", **fields)
 
 
-class ReportingLedger(Ledger):
-    """A ledger that reports each booking, with its tokens by kind."""
+class BookingReports:
+    """Reports each booking of a question, with its tokens by kind."""
 
-    def __init__(self, bound: Bound, reports: ReportWriter) -> None:
-        super().__init__(bound)
+    def __init__(self, reports: ReportWriter) -> None:
         self._reports = reports
-        self._reported_micro = 0
+        self._cost_micro = 0
         self.tokens = UsedTokens()
 
-    def unmeasured(self) -> None:
-        """Book and report a request that may be billed, but whose usage is unknown."""
-        super().unmeasured()
-        self._report(UsedTokens())
-
-    def measured(self, response: ModelResponse) -> None:
-        """Book and report a response, and report its text."""
-        unmeasured = self.usage.unmeasured
-        super().measured(response)
-        if response.text:
-            self._reports.write_text("message", "text", response.text)
-        if self.usage.unmeasured == unmeasured:
-            self._report(tokens_of(response.usage))
+    def report(self, cost_micro: int, usage: RequestUsage | None, text: str) -> None:
+        """Report the text and the costs of a request; without its usage it may be billed."""
+        if text:
+            self._reports.write_text("message", "text", text)
+        tokens = tokens_of(usage) if usage is not None else UsedTokens()
+        self._cost_micro += cost_micro
+        self.tokens = self.tokens.plus(tokens)
+        self._reports.write("usage", cost_micro=cost_micro, **_in_usage(tokens))
 
     def report_total(self) -> None:
         """Report the sum of all bookings."""
-        self._reports.write("final_costs", cost_micro=self.cost_micro, tokens=asdict(self.tokens))
-
-    def _report(self, tokens: UsedTokens) -> None:
-        added_micro, self._reported_micro = self.cost_micro - self._reported_micro, self.cost_micro
-        self.tokens = self.tokens.plus(tokens)
-        self._reports.write("usage", cost_micro=added_micro, **_in_usage(tokens))
+        self._reports.write("final_costs", cost_micro=self._cost_micro, tokens=asdict(self.tokens))
 
 
 def tokens_of(usage: RequestUsage) -> UsedTokens:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from interlock import EffectWork, OverBudgetError
-from interlock.system.models import Unanswered, UnknownPriceError
+from interlock.system.models import LanguageModel, Unanswered
+from interlock.system.records import SettingsError
 from interlock.system.tables import dollars
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.settings import TaskSettings
 from interlock.systems.tasks.verification.judge_model import (
-    Inquiry,
     InquiryKind,
-    JudgeModel,
     open_judge,
+    question_of,
 )
 from interlock.systems.tasks.verification.model_verdict import AskModel, UnansweredError
-
-if TYPE_CHECKING:  # it comes from the model, where there is one
-    from interlock.system.exchanges import Ledger
 
 
 class ModelInquiries:
@@ -43,34 +40,28 @@ class ModelInquiries:
         if (model := self._model) is None:
             return None
 
-        async def ask(instruction: str) -> object:
-            return await self._answer(model, Inquiry(kind, instruction, task, changes))
+        async def ask(criterion: str) -> object:
+            shown = {"criterion": criterion, "task": task, "changes": changes}
+            return await self._answer(model, kind, shown)
 
         return ask
 
-    async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
-        ledger = model.ledger(inquiry)
+    async def _answer(
+        self, model: LanguageModel, kind: InquiryKind, shown: Mapping[str, str]
+    ) -> object:
+        question = question_of(model, kind, **shown)
         try:
-            estimate = await self.work.estimate_micro(ledger.bound.micro)
-        except UnknownPriceError as unknown:
+            timeout_s = self.work.records.settings.of(TaskSettings).judge_s
+            found = await self.work.ask(question, timeout_s=timeout_s)
+        except SettingsError as unknown:
             raise UnansweredError(str(unknown)) from unknown
-        try:
-            if estimate:
-                await asyncio.to_thread(partial(self.work.reserve, spent=estimate))
         except OverBudgetError as refused:
+            most = dollars(question.bound_micro())
             raise UnansweredError(
-                f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
+                f"asking {model.name} may cost {most}, more than the budget has left"
             ) from refused
-        timeout_s = self.work.records.settings.of(TaskSettings).judge_s
-        try:
-            answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
-        finally:
-            await asyncio.to_thread(self._count, ledger)
-        if isinstance(answer, Unanswered):
-            raise UnansweredError(answer.detail)
-        return answer
-
-    def _count(self, ledger: Ledger) -> None:
-        used = ledger.usage
-        tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
-        self.work.spend(spent=ledger.cost_micro, **tokens)
+        await asyncio.to_thread(partial(self.work.spend, **found.deltas))
+        if isinstance(found, Unanswered):
+            raise UnansweredError(found.detail)
+        answer = found.answer
+        return answer if isinstance(answer, str) else answer.model_dump(mode="json")

@@ -11,9 +11,9 @@ from interlock import CallError, EffectWork, Outcome, OverBudgetError
 from interlock.system.models import (
     Registry,
     Unanswered,
-    UnknownPriceError,
     open_registry,
 )
+from interlock.system.records import SettingsError
 from interlock.system.tables import Record, Tier, dollars
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
@@ -49,7 +49,7 @@ async def inference(work: EffectWork[ThreadData]) -> Outcome:
     model = work.resources.get(open_model)
     try:
         estimate = model.estimate_micro(question)
-    except UnknownPriceError as unknown:
+    except SettingsError as unknown:
         # The policy of a thread always has a budget.
         return Outcome(Trigger.BUDGET_EXCEEDED, {"code": "unknown_price", "detail": f"{unknown}."})
     try:
@@ -60,15 +60,15 @@ async def inference(work: EffectWork[ThreadData]) -> Outcome:
         return Outcome(Trigger.BUDGET_EXCEEDED, {"estimate_micro": estimate, "detail": detail})
     await fire_start(work, started(work, model.name, question.tier))
     answer = await ask(work, question, estimate)
-    deltas = deltas_of(answer)
+    deltas = answer.deltas
     if isinstance(answer, Unanswered):
         failure = {"code": str(answer.code), "detail": answer.detail}
         return Outcome(Trigger.INFERENCE_FAILED, failure, deltas)
     found = {
         str(name): {"payload": dict(proposal.payload), "confidence": proposal.confidence}
-        for name, proposal in answer.proposals.items()
+        for name, proposal in answer.answer.items()
     }
-    first = answer.proposals[Target(target)]
+    first = answer.answer[Target(target)]
     if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
         asks = first.payload.get("blocked_on")
         detail = str(asks or "The request was not understood. Say it in other words") + "."
@@ -92,16 +92,6 @@ async def ask(work: EffectWork[ThreadData], question: Question, estimate: int) -
         if estimate:
             await asyncio.to_thread(partial(work.spend, spent=estimate))
         raise
-
-
-def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
-    """Return what an answer adds to the record's counters."""
-    amounts = {
-        "spent": answer.cost_micro,
-        "tokens_in": answer.usage.input_tokens,
-        "tokens_out": answer.usage.output_tokens,
-    }
-    return {name: amount for name, amount in amounts.items() if amount}
 
 
 async def fire_start(work: EffectWork[ThreadData], outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from interlock import Level
-from interlock.system.models import Confidence, call_problems, json_problem
+from interlock.system.models import call_problems
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
@@ -19,6 +19,8 @@ ANSWER_CHARS_MAX = 64 * 1024
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+# Strict: a confidence of true or "0.9" says that the model did not mean a probability.
+Confidence = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
 
 
 class ClosedAnswer(BaseModel):
@@ -89,8 +91,6 @@ def fault_of(question: Question, answer: ModelAnswer) -> str | None:
     ]
     if len(answer.model_dump_json()) > ANSWER_CHARS_MAX:
         faults.append(f"the answer is longer than {ANSWER_CHARS_MAX} characters")
-    if unfit := json_problem(answer.model_dump(mode="json"), "the answer"):
-        faults.append(unfit)
     return "; ".join(faults[:FAULTS_SHOWN_MAX]) if faults else None
 
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.system.models import ConfigurationError, TokenUsage, Unanswered
+from interlock.system.models import Answered, Unanswered
+from interlock.system.records import SettingsError
 from interlock.system.text import sentence
-from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
+from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Choice, Question, Target
 from interlock.systems.threads.inference.reading.correction import corrected
 from interlock.systems.threads.inference.reading.meaning import Meanings, meanings, parts
@@ -32,9 +33,9 @@ class EmbeddedModel:
     """Static word embeddings of the wordllama package."""
 
     def __init__(self, name: str = NAME) -> None:
-        """Check the name; load nothing yet. Raises ConfigurationError."""
+        """Check the name; load nothing yet. Raises SettingsError."""
         if name != NAME:
-            raise ConfigurationError(f"there is no embedded model {name!r}, only {NAME!r}")
+            raise SettingsError(f"there is no embedded model {name!r}, only {NAME!r}")
         self.name = NAME
 
     def estimate_micro(self, question: Question) -> int:
@@ -51,7 +52,7 @@ class EmbeddedModel:
             if not total.expired():
                 raise
             return Unanswered.late(self.name, timeout_s)
-        return Answered(proposals, TokenUsage(requests=1), 0, self.name)
+        return Answered(proposals, self.name)
 
     async def close(self) -> None:
         """Do nothing: the model holds no connection."""

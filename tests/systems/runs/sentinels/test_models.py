@@ -4,22 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from interlock.systems.runs.sentinels.call import FatalSentinelError, SentinelCallError
 from interlock.systems.runs.sentinels.models import SentinelModels
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.language_model import LanguageModel, open_model
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import NO_PRICES, ExchangeLimits, ModelPrices
 from tests.fakes.openai_server import OpenAIServer, Script, hangs, refuses, writes
 from tests.fakes.sleeper import Sleeper
 
 MODEL = "openai:gpt-4o-mini"
 
 
+def opens(
+    base_url: str | None, prices: ModelPrices = NO_PRICES, **limits: Any
+) -> Callable[[str], LanguageModel]:
+    """Return a function that opens a model by its name, with limits that no deployment sets."""
+
+    def open_named(name: str) -> LanguageModel:
+        return LanguageModel(
+            open_exchange(
+                name,
+                variable="model",
+                base_url=base_url,
+                api_key=None,
+                limits=ExchangeLimits(**limits),
+                prices=prices,
+            )
+        )
+
+    return open_named
+
+
 def asked(*script: Script, timeout_s: float = 60.0) -> tuple[str, list[int], OpenAIServer]:
     """Ask once; the answer, or the sentence on why there is none, comes with what was booked."""
     booked: list[int] = []
     with OpenAIServer(script, otherwise=refuses(418)) as server:
-        models = SentinelModels(base_url=server.url, api_key=None, capped=True, sleep=Sleeper())
+        models = SentinelModels(opens(server.url, sleep=Sleeper()), capped=True)
         models.open(MODEL)
         models.open(MODEL)
 
@@ -42,8 +69,8 @@ def test_an_answer_comes_with_its_price() -> None:
     assert (answer, booked) == ("all is well", [36])
     system, message_text = (str(message["content"]) for message in server.asked[0].body["messages"])
     assert system.startswith("Look closely.\n\n")
-    [marker] = re.findall(r"`BEGIN ([0-9a-f]{32})`", system)
-    assert message_text == f"BEGIN {marker}\n{{}}\nEND {marker}"
+    [marker] = re.findall(r"`BEGIN ([0-9a-f]{32}) <name>`", system)
+    assert message_text == f"BEGIN {marker} events\n{{}}\nEND {marker} events"
 
 
 def test_a_provider_that_refuses_is_a_failure() -> None:
@@ -66,7 +93,8 @@ def test_a_request_without_an_answer_is_booked_at_its_bound() -> None:
 
 @pytest.mark.parametrize("name", ["embedded:wordllama", "no-such-provider:x", "openai:"])
 def test_a_name_that_is_no_language_model_is_refused(name: str) -> None:
-    models = SentinelModels(base_url=None, api_key="key", capped=False)
+    settings = Settings(model_api_key="key")
+    models = SentinelModels(partial(open_model, settings, variable="model"), capped=False)
 
     with pytest.raises(FatalSentinelError, match=f"model={name} "):
         models.open(name)
@@ -77,7 +105,7 @@ def test_a_budget_needs_the_price_of_the_model(
     *, capped: bool, prices: dict[str, tuple[float, float]]
 ) -> None:
     address = "http://127.0.0.1:9/v1"
-    SentinelModels(base_url=address, api_key=None, capped=capped, prices=prices).open("mine")
+    SentinelModels(opens(address, prices), capped=capped).open("mine")
 
     with pytest.raises(FatalSentinelError, match="set INTERLOCK_MODEL_PRICES=mine=INPUT/OUTPUT"):
-        SentinelModels(base_url=address, api_key=None, capped=True).open("mine")
+        SentinelModels(opens(address), capped=True).open("mine")

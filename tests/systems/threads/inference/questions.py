@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.model import InferenceModel, model_of
-from interlock.systems.threads.inference.outcome import Answered, InferenceOutcome
+from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.workers.gateways.llm.language_model import LanguageModel
 from interlock.workers.gateways.llm.options import (
     MODEL_VARIABLE,
     NO_PRICES,
     ExchangeLimits,
     ModelPrices,
+    is_embedded,
 )
-from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
+from interlock.workers.gateways.llm.outcome import Answered, FailureCode, Unanswered
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
 from tests.fakes.sleeper import Sleeper
 
-if TYPE_CHECKING:  # the embedded model is tested without it
-    from interlock.workers.gateways.llm.exchange import Exchange
-
 LIMITS = ExchangeLimits()
+Proposed = Answered[Mapping[Target, ModelProposal]]
 INVALID = FailureCode.INVALID_OUTPUT
 BROKEN = FailureCode.PROVIDER_ERROR
 LATE = FailureCode.TIMEOUT
@@ -90,19 +90,24 @@ def model_named(
 ) -> InferenceModel:
     """Open a model as threads do, with limits and prices that no deployment sets."""
 
-    def exchange_named(name: str) -> Exchange:
+    def open_named(name: str) -> LanguageModel | None:
+        if is_embedded(name):
+            return None
+        # The embedded model is tested without its libraries.
         from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
 
-        return open_exchange(
-            name,
-            variable=MODEL_VARIABLE,
-            base_url=base_url,
-            api_key=api_key,
-            limits=limits,
-            prices=prices,
+        return LanguageModel(
+            open_exchange(
+                name,
+                variable=MODEL_VARIABLE,
+                base_url=base_url,
+                api_key=api_key,
+                limits=limits,
+                prices=prices,
+            )
         )
 
-    return model_of(spec, tier_models or {}, exchange_named)
+    return model_of(spec, tier_models or {}, open_named)
 
 
 def model_at(
@@ -132,20 +137,20 @@ def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 600.0) -> 
 
 def outcome_of(
     *script: Script, asked: Question | None = None, timeout_s: float = 600.0, **options: Any
-) -> tuple[Answered | Unanswered, OpenAIServer]:
+) -> tuple[InferenceOutcome, OpenAIServer]:
     options.setdefault("sleep", Sleeper())
     with OpenAIServer(script, otherwise=refuses(418)) as server:
         model = model_at(server, **options)
         return ask(model, asked or question(), timeout_s=timeout_s), server
 
 
-def failed(outcome: Answered | Unanswered) -> Unanswered:
+def failed(outcome: InferenceOutcome) -> Unanswered:
     assert isinstance(outcome, Unanswered), outcome
     assert outcome.detail.startswith("openai:gpt-4o-mini ")
     assert "\n" not in outcome.detail
     return outcome
 
 
-def answered(outcome: Answered | Unanswered) -> Answered:
+def answered(outcome: InferenceOutcome) -> Proposed:
     assert isinstance(outcome, Answered), outcome
     return outcome

@@ -10,14 +10,14 @@ import pytest
 
 from bench.judge_embedded import ASKS, TUNING, Report, catalog, judge
 from interlock.systems.threads.inference.embedded import EmbeddedModel
-from interlock.systems.threads.inference.outcome import Answered, ModelProposal
+from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
 from interlock.systems.threads.inference.reading import meaning
 from interlock.systems.threads.inference.reading.meaning import Meanings
 from interlock.systems.threads.inference.reading.nearest import UNDERSTOOD
 from interlock.systems.threads.inference.reading.understanding import NOT_UNDERSTOOD_MAX
 from interlock.workers.gateways.capabilities.result import fit
-from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.gateways.llm.outcome import Answered, FailureCode, TokenUsage, Unanswered
 from tests.systems.threads.inference.questions import ask, question
 
 AT = "2026-03-10T09:00:00+01:00"
@@ -36,8 +36,8 @@ def remark(text: str = "", kind: str = "provided", **values: Any) -> dict[str, A
 def proposal(asked: Question) -> ModelProposal:
     outcome = ask(EmbeddedModel(), asked)
     assert isinstance(outcome, Answered), outcome
-    fit(dict(outcome.proposals[asked.target].payload))
-    return outcome.proposals[asked.target]
+    fit(dict(outcome.answer[asked.target].payload))
+    return outcome.answer[asked.target]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_it_costs_nothing() -> None:
     outcome = ask(EmbeddedModel(), asked)
 
     assert EmbeddedModel().estimate_micro(asked) == outcome.cost_micro == 0
-    assert outcome.usage == TokenUsage(requests=1)
+    assert outcome.usage == TokenUsage()
 
 
 def test_a_command_is_taken_from_its_fence() -> None:
@@ -287,8 +287,8 @@ def test_combined_answers_all_three_alike() -> None:
     outcome = ask(EmbeddedModel(), wish("I need to buy milk", target=Target.COMBINED))
     assert isinstance(outcome, Answered)
 
-    assert list(outcome.proposals) == [Target.INTENT, Target.CONTEXT, Target.ACTION]
-    for target, found in outcome.proposals.items():
+    assert list(outcome.answer) == [Target.INTENT, Target.CONTEXT, Target.ACTION]
+    for target, found in outcome.answer.items():
         assert found == proposal(wish("I need to buy milk", target=target))
 
 

@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from interlock.systems.threads.inference.outcome import Answered
+from interlock.workers.config import SettingsError
 from interlock.workers.gateways.llm.options import DEFAULT_MODEL
-from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.gateways.llm.outcome import Answered
 from tests.fakes.openai_server import OpenAIServer, says
 from tests.systems.threads.inference.questions import ACTION, ask, model_named, question
 
@@ -16,10 +16,10 @@ from tests.systems.threads.inference.questions import ACTION, ask, model_named, 
 ABSENT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n"
 OPEN = """
 from tests.systems.threads.inference.questions import model_named
-from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.config import SettingsError
 try:
     print(model_named({spec!r}, api_key="k").name)
-except ConfigurationError as error:
+except SettingsError as error:
     print("refused:", error)
 """
 
@@ -48,17 +48,17 @@ def test_a_wrong_name_is_refused_with_what_to_set(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
-    with pytest.raises(ConfigurationError, match=problem):
+    with pytest.raises(SettingsError, match=problem):
         model_named(spec)
 
 
 def test_a_wrong_name_is_refused_with_a_key_too() -> None:
-    with pytest.raises(ConfigurationError, match="INTERLOCK_MODEL=opnai:gpt-4o cannot be opened"):
+    with pytest.raises(SettingsError, match="INTERLOCK_MODEL=opnai:gpt-4o cannot be opened"):
         model_named("opnai:gpt-4o", api_key="k")
 
 
 def test_a_wrong_name_of_a_tier_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="opnai"):
+    with pytest.raises(SettingsError, match="opnai"):
         model_named(DEFAULT_MODEL, tier_models={question().tier: "opnai:gpt-4o"})
 
 
@@ -66,13 +66,13 @@ def test_a_missing_key_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
-    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         model_named("openai:gpt-4o")
 
 
 @pytest.mark.parametrize("address", ["localhost:8000", "", "ftp://models.example"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(ConfigurationError, match="http"):
+    with pytest.raises(SettingsError, match="http"):
         model_named("openai:gpt-4o", base_url=address)
 
 
@@ -91,7 +91,7 @@ def test_a_missing_package_of_a_provider_is_refused_with_the_command_that_instal
     monkeypatch.setitem(sys.modules, module, None)
     package = f"pydantic-ai-slim[{extra}]=={version('pydantic-ai-slim')}"
 
-    with pytest.raises(ConfigurationError) as refusal:
+    with pytest.raises(SettingsError) as refusal:
         model_named(spec, api_key="k")
 
     assert str(refusal.value) == (

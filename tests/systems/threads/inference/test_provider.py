@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.scales import Tier
-from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import Target
-from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.gateways.llm.outcome import Answered, FailureCode, TokenUsage, Unanswered
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -45,7 +44,7 @@ from tests.waiting import until
 )
 def test_each_phase_has_a_shape(target: Target, answer: dict[str, Any]) -> None:
     outcome, _ = outcome_of(says(answer), asked=question(target))
-    proposal = answered(outcome).proposals[target]
+    proposal = answered(outcome).answer[target]
 
     assert {**proposal.payload, "confidence": proposal.confidence} == answer
 
@@ -160,13 +159,13 @@ def test_a_clarification_may_lack_parameters() -> None:
     }
     outcome, _ = outcome_of(says(clarification))
 
-    assert answered(outcome).proposals[Target.ACTION].payload["blocked_on"] == "what to write"
+    assert answered(outcome).answer[Target.ACTION].payload["blocked_on"] == "what to write"
 
 
 def test_a_risk_that_is_not_declared_is_the_worst() -> None:
     bare = {key: ACTION[key] for key in ("kind", "capability", "parameters", "confidence")}
     outcome, _ = outcome_of(says({**bare, "irreversibility": "moderate"}))
-    payload = answered(outcome).proposals[Target.ACTION].payload
+    payload = answered(outcome).answer[Target.ACTION].payload
 
     assert payload["irreversibility"] == payload["regret_potential"] == "high"
     assert payload["risk_amplifier"] is True

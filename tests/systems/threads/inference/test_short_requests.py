@@ -11,9 +11,9 @@ import pytest
 
 from interlock.systems.threads.effects.inference import catalog_of
 from interlock.systems.threads.inference.embedded import EmbeddedModel
-from interlock.systems.threads.inference.outcome import Answered
 from interlock.systems.threads.inference.question import Target
 from interlock.workers.gateways.capabilities.registry import load_registry
+from interlock.workers.gateways.llm.outcome import Answered
 from tests.systems.threads.inference.questions import ask, question
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "short_requests.json"
@@ -35,7 +35,7 @@ def answers(part: str) -> list[tuple[str, list[str], str]]:
         outcome = ask(model, asked)
         assert isinstance(outcome, Answered)
         found.append(
-            (request["title"], request["expected"], named(outcome.proposals[Target.ACTION].payload))
+            (request["title"], request["expected"], named(outcome.answer[Target.ACTION].payload))
         )
     return found
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.inference.outcome import Answered
+from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import PROMPT_VERSION, Target
 from interlock.workers.gateways.llm.cost import micro
-from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered, UnknownPriceError
+from interlock.workers.gateways.llm.outcome import (
+    TokenUsage,
+    UnknownPriceError,
+)
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -38,9 +41,9 @@ from tests.systems.threads.inference.questions import (
 def test_an_answer_has_its_proposal_its_usage_and_its_cost() -> None:
     outcome, server = outcome_of(says(ACTION))
     answer = answered(outcome)
-    proposal = answer.proposals[Target.ACTION]
+    proposal = answer.answer[Target.ACTION]
 
-    assert list(answer.proposals) == [Target.ACTION]
+    assert list(answer.answer) == [Target.ACTION]
     assert {**proposal.payload, "confidence": 0.9} == {**ACTION}
     assert proposal.confidence == 0.9
     assert proposal.prompt_version == PROMPT_VERSION
@@ -57,8 +60,8 @@ def test_a_combined_answer_costs_once() -> None:
     outcome, server = outcome_of(says(given), asked=question(Target.COMBINED))
     answer = answered(outcome)
 
-    assert list(answer.proposals) == [Target.INTENT, Target.CONTEXT, Target.ACTION]
-    assert [proposal.confidence for proposal in answer.proposals.values()] == [0.8, 0.7, 0.9]
+    assert list(answer.answer) == [Target.INTENT, Target.CONTEXT, Target.ACTION]
+    assert [proposal.confidence for proposal in answer.answer.values()] == [0.8, 0.7, 0.9]
     assert (answer.cost_micro, answer.usage) == (alone.cost_micro, alone.usage)
     assert len(server.asked) == 1
 
@@ -161,7 +164,7 @@ def test_the_estimate_bounds_the_dearest_course() -> None:
 
 
 def test_questions_of_one_model_are_booked_apart() -> None:
-    async def both() -> list[Answered | Unanswered]:
+    async def both() -> list[InferenceOutcome]:
         with OpenAIServer(otherwise=says(ACTION)) as server:
             model = model_at(server)
             asked = [model.answer(question(), timeout_s=60) for _ in range(2)]

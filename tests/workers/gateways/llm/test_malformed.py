@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlock.systems.threads.inference.outcome import Answered
-from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.gateways.llm.outcome import Answered, Unanswered
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, says
 from tests.fakes.sleeper import Sleeper
 from tests.systems.threads.inference.questions import ACTION, ask, model_at, question

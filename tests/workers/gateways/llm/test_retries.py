@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.inference.outcome import Answered
-from interlock.workers.gateways.llm.outcome import TokenUsage
+from interlock.workers.gateways.llm.outcome import Answered, TokenUsage
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
