@@ -1,15 +1,17 @@
-"""The tools of agents that a system adds: `tools` of its `System` names what returns them."""
+"""The tools of agents that a system adds: `tools` of its `System` names the module of them.
+
+def drop(call: ToolCall, translation: str) -> dict[str, str]:
+"Drop a translation."  # what agents read
+return {"state": call.client(translation).cancel(translation).state}
+
+READS = ()  # functions that only read
+SUBMITS = (drop,)  # and those that create and cancel records
+"""
 
 from __future__ import annotations
 
-from interlock.workers.access.roles import Act
-from interlock.workers.mcp.reach import Reach, offered_tool, send_by
-from interlock.workers.mcp.tool_server import OfferedTool
+from interlock.workers.mcp.tool_call import ToolCall
 
 __all__ = [
-    "Act",
-    "OfferedTool",
-    "Reach",
-    "offered_tool",
-    "send_by",
+    "ToolCall",
 ]

@@ -26,7 +26,7 @@ from interlock.workers.engine.records import Records
 from interlock.workers.engine.system import System, SystemsError, load
 from interlock.workers.gateways.llm.language_model import open_model
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.mcp.reach import Verbs
+from interlock.workers.mcp.tool_call import Verbs
 from interlock.workers.mcp.tools import offered_tools
 from interlock.workers.ops.doctor import diagnose
 from interlock.workers.ops.metrics import Exposition

@@ -25,6 +25,6 @@ SYSTEM = System(
     asked={"loop": ("instructions",)},
     came={"loop": ("last", "stopped")},
     page="interlock.systems.loops.page:PAGE",
-    tools="interlock.systems.loops.agent_tools:tools",
+    tools="interlock.systems.loops.agent_tools",
     folders=("agents",),
 )

@@ -4,42 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from interlock.system.tools import Act, OfferedTool, Reach, offered_tool, send_by
+from interlock.system.tools import ToolCall
 
 
-def tools(reach: Reach) -> list[OfferedTool]:
-    """Return the tool. Each call is allowed or refused by `reach`."""
-    return [offered_tool(Act.SUBMIT, ClaimTools(reach).report)]
+def report(
+    call: ToolCall,
+    key: Annotated[str, Field(description="The key of your claim of a task.")],
+    token: Annotated[str, Field(description="The token of your claim.")],
+    type: Annotated[str, Field(description="Such as `progress`.")],  # noqa: A002 - its name
+    report_id: Annotated[
+        str, Field(description="A new id of your own: a repeated call reports nothing more.")
+    ],
+    fields: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Report on the task that you have claimed. Each type has its fields.
+
+    `heartbeat` (none: you are still at work; report so at least once a minute), `ready` (none:
+    you begin), `progress` (message, percent), `usage` (tokens_in, tokens_out, cost_micro: what
+    was used since the last report), `tool_started` (tool, id), `tool_completed` (tool, id,
+    success), `verify_requested` (summary: the work is done), `failed` (error), `blocked` (task
+    or text: what you wait for), `split` (subtasks, each with a title), `cancel_child` (child).
+    The answer has the state of the task, and an order to you: go, pause, stop or lost.
+    """
+    sent = {"key": key, "token": token, "type": type, "fields": fields or {}}
+    return call.send("report", sent, report_id)
 
 
-class ClaimTools:
-    """The tool. Its docstring is what agents read."""
-
-    def __init__(self, reach: Reach) -> None:
-        self.reach = reach
-
-    def report(
-        self,
-        context: Context,
-        key: Annotated[str, Field(description="The key of your claim of a task.")],
-        token: Annotated[str, Field(description="The token of your claim.")],
-        type: Annotated[str, Field(description="Such as `progress`.")],  # noqa: A002 - its name
-        report_id: Annotated[
-            str, Field(description="A new id of your own: a repeated call reports nothing more.")
-        ],
-        fields: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Report on the task that you have claimed. Each type has its fields.
-
-        `heartbeat` (none: you are still at work; report so at least once a minute), `ready` (none:
-        you begin), `progress` (message, percent), `usage` (tokens_in, tokens_out, cost_micro: what
-        was used since the last report), `tool_started` (tool, id), `tool_completed` (tool, id,
-        success), `verify_requested` (summary: the work is done), `failed` (error), `blocked` (task
-        or text: what you wait for), `split` (subtasks, each with a title), `cancel_child` (child).
-        The answer has the state of the task, and an order to you: go, pause, stop or lost.
-        """
-        sent = {"key": key, "token": token, "type": type, "fields": fields or {}}
-        return send_by(self.reach, context, "report", sent, report_id)
+READS = ()
+SUBMITS = (report,)

@@ -54,6 +54,6 @@ SYSTEM = System(
     by_hand="interlock.systems.tasks.system:BY_HAND",
     page="interlock.systems.tasks.page:PAGE",
     top=f"{TASKS}.top:PART",
-    tools=f"{TASKS}.agent_tools:tools",
+    tools=f"{TASKS}.agent_tools",
     folders=("supervisors", "slots"),
 )

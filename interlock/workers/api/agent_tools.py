@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.access import acting
-from interlock.workers.mcp.reach import Verbs
+from interlock.workers.mcp.tool_call import Verbs
 from interlock.workers.mcp.tool_server import OfferedTool, ToolServer
 from interlock.workers.mcp.tools import offered_tools
 

@@ -177,9 +177,9 @@ class System:
     the `module:function` that returns from the `Records` what doctor, metrics and the start page
     say of it besides: `Health`. What a page, a section and a `Health` have is in
     interlock/workers/terminal/page.py. `top` is where its `TopPart` is, as `module:attribute`: what
-    it adds to `interlock top`. `tools` is the `module:function` that gets a `Reach` and returns the
-    tools of agents that it adds, each an `OfferedTool`. `folders` names the folders that it makes
-    in the home of a deployment, which `interlock remove` deletes.
+    it adds to `interlock top`. `tools` is the module of the tools of agents that it adds: READS
+    and SUBMITS are functions that get a `ToolCall`. `folders` names the folders that it makes in
+    the home of a deployment, which `interlock remove` deletes.
     """
 
     name: str

@@ -11,7 +11,7 @@ from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.engine.presence import Presence
-from interlock.workers.mcp.reach import Verbs
+from interlock.workers.mcp.tool_call import Verbs
 from interlock.workers.mcp.tool_server import ToolServer
 from interlock.workers.mcp.tools import offered_tools
 from interlock.workers.remote.client import HttpClient

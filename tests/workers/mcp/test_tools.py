@@ -36,7 +36,7 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.mcp.cli import build_server
-from interlock.workers.mcp.reach import Verbs
+from interlock.workers.mcp.tool_call import Verbs
 from interlock.workers.producer_message import send_message
 from interlock.workers.remote.client import HttpClient
 from tests.damage import chances, damaged
