@@ -11,7 +11,6 @@ from interlock.workers.terminal.top_part import (
     TopRow,
     TopTable,
     age_s,
-    in_ms,
 )
 
 __all__ = [
@@ -22,6 +21,5 @@ __all__ = [
     "TopRow",
     "TopTable",
     "age_s",
-    "in_ms",
     "text_of_state",
 ]

@@ -133,14 +133,14 @@ def details(client: Client, record: Record) -> dict[str, str] | None:
 
 def evidence(client: Client, record: Record) -> list[Section]:
     """Return what stands beside the cards of a record; by default what is shown of its data."""
-    from interlock.workers.terminal.page import NamedCells, Section  # noqa: PLC0415 - the help does without it
+    from interlock.workers.terminal.page import Section  # noqa: PLC0415 - the help does without it
 
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)
     if source:
         return list(load(source)(client, record))
     fields = _own_fields(record)
-    return [Section("Data", [NamedCells(fields)])] if fields else []
+    return [Section("Data", [fields])] if fields else []
 
 
 def _own_fields(record: Record) -> dict[str, str] | None:

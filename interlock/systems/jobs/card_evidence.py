@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interlock import Client
-from interlock.system.pages import CopyableText, LongText, Section, Sentence
+from interlock.system.pages import Section, Sentence, Verbatim
 from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
 from interlock.systems.jobs.machines.job.data import EvidenceData, JobData
@@ -35,14 +35,14 @@ def _file(client: Client, host: str | None, folder: Path, file: EvidenceData) ->
     kept = kept_file(folder, file["sha256"])
     if host not in (None, client.settings.host):
         where = Sentence(f"It is on the computer {host}, in this file:", "soft")
-        return Section(file["path"], [where, Sentence(CopyableText(str(kept)))])
+        return Section(file["path"], [where, Sentence(Verbatim(str(kept)))])
     try:
         content = kept.read_bytes()
     except OSError as failure:
         return Section(file["path"], [Sentence(f"It cannot be read here: {failure}", "soft")])
     text = content[:FILE_BYTES_MAX].decode(errors="replace")
-    parts: list[LongText | Sentence] = [LongText(text)]
+    parts: list[Verbatim | Sentence] = [Verbatim(text)]
     if len(content) > FILE_BYTES_MAX:
         cut = f"{FILE_BYTES_MAX} of {len(content)} bytes are shown. The whole file:"
-        parts += [Sentence(cut, "soft"), Sentence(CopyableText(str(kept)))]
+        parts += [Sentence(cut, "soft"), Sentence(Verbatim(str(kept)))]
     return Section(file["path"], parts)

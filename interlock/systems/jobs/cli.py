@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
-from interlock.system.pages import NamedCells, Page, Section, fields, state_name
+from interlock.system.pages import Part, Section, StateName
 from interlock.systems.jobs import page
 from interlock.systems.jobs.admission import dependencies_in
 from interlock.systems.jobs.arguments import (
@@ -285,13 +285,13 @@ def show(shell: Shell, job: Job) -> None:
     shell.answer(GraphView(graphs).show(job), show=_everything)
 
 
-def _everything(value: Mapping[str, Any]) -> Page:
+def _everything(value: Mapping[str, Any]) -> Iterable[Part]:
     facts = {
-        "state": state_name("job", value["state"], asks=bool(value["question"])),
+        "state": StateName("job", value["state"], asks=bool(value["question"])),
         "legal now": ", ".join(value["legal"]),
         "proposal": value["proposal"],
     }
-    return [Section(value["manifest"]["job_id"], [NamedCells(facts), *page.job(value)])]
+    return [Section(value["manifest"]["job_id"], [facts, *page.job(value)])]
 
 
 @app.command()
@@ -331,4 +331,4 @@ def _written(shell: Shell, text: str, out: Path | None) -> None:
         except OSError as refusal:
             problem = f"{out} cannot be written: {refusal.strerror or refusal}"
             shell.fail(problem)
-        shell.answer({"file": str(out)}, show=fields)
+        shell.answer({"file": str(out)})

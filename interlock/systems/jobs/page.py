@@ -10,22 +10,17 @@ from typing import Any
 from interlock import Client
 from interlock.system.pages import (
     Bar,
-    Cell,
-    CopyableText,
     Drawing,
-    MarkedText,
-    NamedCells,
+    Link,
     Part,
-    Query,
-    RecordLink,
     Section,
     Sentence,
-    Since,
+    StateName,
     SystemPage,
     Table,
+    Time,
     Tone,
-    ViewLink,
-    state_name,
+    Verbatim,
 )
 from interlock.system.tables import MICRO, Record, dollars
 from interlock.system.text import duration
@@ -55,7 +50,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
 Row = Mapping[str, Any]
 
 
-def view(client: Client, query: Query) -> list[Section]:
+def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     """Return the newest graphs, or everything about one `graph`."""
     graphs = Graphs(client)
     shown = GraphView(graphs)
@@ -70,7 +65,7 @@ def view(client: Client, query: Query) -> list[Section]:
 def panel_of_graph(client: Client, record: Record) -> list[Section]:
     """Return the condition of a graph, and its limits."""
     value = GraphView(Graphs(client)).status(record.id)
-    link = Sentence(ViewLink("Its drawing and its jobs", {"graph": record.id}))
+    link = Sentence(Link({"graph": record.id}, "Its drawing and its jobs"))
     return [Section("Graph", (link, *_condition(value)))]
 
 
@@ -92,9 +87,9 @@ def jobs_table(rows: Iterable[Row]) -> Table:
     """Return jobs, each with the reason why it waits."""
     found = [
         (
-            RecordLink(one["id"]),
-            state_name("job", one["state"], asks=one["asks"]),
-            Since(one["since_ms"]),
+            Link(one["id"]),
+            StateName("job", one["state"], asks=one["asks"]),
+            Time(one["since_ms"]),
             one["runs"],
             one["why"],
         )
@@ -109,14 +104,14 @@ def job(value: Row) -> Iterator[Part]:
         state = value["state"].replace("_", " ").capitalize()
         yield Sentence(f"{state}: {value['why']}.")
     yield from _limits(value["limits"])
-    yield NamedCells(_facts(value))
+    yield _facts(value)
     if value["dependencies"]:
         rows = [_dependency(*pair) for pair in islice(value["dependencies"].items(), JOBS_MAX)]
         yield Table(("Depends on", "State"), rows)
     history = value["manifest"]["history"]
     if history:
         phases = [
-            (one["phase"], state_name("job", one["status"].lower()), one["summary"])
+            (one["phase"], StateName("job", one["status"].lower()), one["summary"])
             for one in history
         ]
         yield Table(("Phase", "Result", "Summary"), phases)
@@ -126,7 +121,7 @@ def job(value: Row) -> Iterator[Part]:
                 file["path"],
                 file["sha256"][:12],
                 file["bytes"],
-                CopyableText(shlex.join(("less", file["kept"]))) if file["kept"] else "",
+                Verbatim(shlex.join(("less", file["kept"]))) if file["kept"] else "",
             )
             for file in value["evidence"]
         ]
@@ -140,12 +135,12 @@ def created(value: Row) -> Iterator[Part]:
     known = len(value["jobs"]) - new
     text = f"{_counted(new, 'job')} created" + (f", {known} known already" if known else "")
     yield Sentence(f"{value['graph']}: {text}")
-    yield Sentence(CopyableText(shlex.join(("interlock", "job", "status", value["graph"]))))
+    yield Sentence(Verbatim(shlex.join(("interlock", "job", "status", value["graph"]))))
 
 
 def states(value: Mapping[str, str]) -> Table:
     """Return the states of several jobs after a command."""
-    rows = [(RecordLink(one), state_name("job", state)) for one, state in value.items()]
+    rows = [(Link(one), StateName("job", state)) for one, state in value.items()]
     return Table(("Job", "State"), rows, "no job takes this now")
 
 
@@ -153,14 +148,14 @@ def panel_of_job(client: Client, record: Record) -> list[Section]:
     """Return why a job waits, its dependencies, its limits, its sign-off and its evidence."""
     value = GraphView(Graphs(client)).show(record.id)
     graph = record.root
-    link = Sentence(ViewLink(f"The graph {graph}", {"graph": graph}))
+    link = Sentence(Link({"graph": graph}, f"The graph {graph}"))
     return [Section("Job", (link, *job(value)))]
 
 
-def _graph_row(value: Row) -> tuple[Cell, ...]:
+def _graph_row(value: Row) -> tuple[object, ...]:
     return (
-        ViewLink(value["graph"], {"graph": value["graph"]}),
-        MarkedText(value["stands"], TONES[value["stands"]]),
+        Link({"graph": value["graph"]}, value["graph"]),
+        Sentence(value["stands"], TONES[value["stands"]]),
         value["jobs"],
         value["counts"].get(State.SUCCESS, 0),
         value["asks_count"],
@@ -174,7 +169,7 @@ def _graph(shown: GraphView, graph: GraphRecords) -> list[Section]:
     jobs = shown.rows_of(graph.jobs[:JOBS_MAX])
     starved = [row for row in jobs if row["why"].startswith("starved")]
     if starved:
-        table = Table(("Job", "Why"), [(RecordLink(one["id"]), one["why"]) for one in starved])
+        table = Table(("Job", "Why"), [(Link(one["id"]), one["why"]) for one in starved])
         sections.append(Section("Starved: these never start by themselves", (table,)))
     return [*sections, Section("Jobs", [jobs_table(jobs)])]
 
@@ -189,9 +184,9 @@ def _asking(value: Row) -> Iterator[Section]:
         yield Section("Waits for a person", parts)
 
 
-def _asks(row: Row) -> tuple[Cell, ...]:
+def _asks(row: Row) -> tuple[object, ...]:
     needs = "a sign-off" if row["state"] == State.APPROVAL_REQUIRED else "a decision"
-    return (RecordLink(row["id"]), state_name("job", row["state"], asks=True), needs, row["why"])
+    return (Link(row["id"]), StateName("job", row["state"], asks=True), needs, row["why"])
 
 
 def _condition(value: Row) -> Iterator[Part]:
@@ -229,7 +224,7 @@ def _limits(found: Iterable[Mapping[str, Any]]) -> Iterator[Bar]:
         yield Bar(f"Limit of {name}", used, allowed, text, tone)
 
 
-def _facts(value: Row) -> dict[str, Cell]:
+def _facts(value: Row) -> dict[str, object]:
     review, manifest = value["review"] or {}, value["manifest"]
     metrics = manifest["metrics"]
     return {
@@ -241,7 +236,7 @@ def _facts(value: Row) -> dict[str, Cell]:
         "asks": value["question"],
         "review": str(review.get("summary") or ""),
         "guidance": "; ".join(str(each) for each in value["guidance"]),
-        "folder": CopyableText(value["dir"]) if value["dir"] else "",
+        "folder": Verbatim(value["dir"]) if value["dir"] else "",
         "computer": value["host"] if value["dir"] else "",
     }
 
@@ -250,9 +245,9 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _dependency(name: str, state: str) -> tuple[Cell, ...]:
-    link: Cell = name if state == "missing" else RecordLink(name)
-    return (link, state_name("job", state))
+def _dependency(name: str, state: str) -> tuple[object, ...]:
+    link: object = name if state == "missing" else Link(name)
+    return (link, StateName("job", state))
 
 
 PAGE = SystemPage(

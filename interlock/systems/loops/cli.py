@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
-from interlock.system.pages import Page, Section, record_answer
+from interlock.system.pages import Part, Section
 from interlock.systems.loops import page
 from interlock.systems.loops.client import LIVES_MAX, Loops
 from interlock.systems.loops.machines.loop.payloads import Next, ResetOn
@@ -139,7 +139,7 @@ def send(
     else:
         # An agent may have the name of a part of Interlock, and write under it.
         sent = Loops(shell.client("person")).send(name, written, sender=shell.actor, **fields)
-    shell.answer({"id": sent, "answer": "sent"}, show=record_answer)
+    shell.answer({"id": sent, "answer": "sent"})
 
 
 @app.command(name="list")
@@ -160,7 +160,7 @@ def show(shell: Shell, name: Name) -> None:
     shell.answer(loops.show(name), show=_everything, now_ms=now_ms)
 
 
-def _everything(value: Mapping[str, Any]) -> Page:
+def _everything(value: Mapping[str, Any]) -> Iterable[Part]:
     # The newest mail is the last, beside the prompt of the shell.
     letters = Section("Mail to it", [page.mail(value["mail"][::-1])])
     return [Section(value["name"], [page.session(value)]), letters]

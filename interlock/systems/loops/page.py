@@ -8,24 +8,18 @@ from typing import Any
 from interlock import Client, Note
 from interlock.system.pages import (
     ActForm,
-    Cell,
-    CopyableText,
     InputField,
-    LongText,
-    NamedCells,
+    Link,
     PageAct,
     Part,
-    Query,
-    RecordLink,
     Section,
     Sentence,
-    Since,
+    StateName,
     SystemPage,
     Table,
-    Until,
-    ViewLink,
+    Time,
+    Verbatim,
     agent_output,
-    state_name,
 )
 from interlock.systems.loops.client import Loops
 from interlock.systems.loops.machines.loop.data import Life
@@ -39,7 +33,7 @@ KINDS = ("message", "task", "status", "nudge")
 Row = Mapping[str, Any]
 
 
-def view(client: Client, query: Query) -> list[Section]:
+def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     """Return all agents, or everything about the one with this `agent` name."""
     loops = Loops(client)
     if name := query.get("agent"):
@@ -59,7 +53,7 @@ def mail(rows: Iterable[Row]) -> Table:
     found = [
         (
             one["id"],
-            Since(one["at_ms"]),
+            Time(one["at_ms"]),
             one["sender"],
             f"urgent {one['kind']}" if one["urgent"] else one["kind"],
             _delivered(one),
@@ -71,11 +65,11 @@ def mail(rows: Iterable[Row]) -> Table:
     return Table(columns, found, "Nobody has written to it.")
 
 
-def _delivered(one: Row) -> Cell:
+def _delivered(one: Row) -> object:
     """Return when mail was delivered; that of old mail is not known any more."""
     if not one["delivered"]:
         return "waits"
-    return Since(one["delivered_at_ms"]) if one["delivered_at_ms"] else "before"
+    return Time(one["delivered_at_ms"]) if one["delivered_at_ms"] else "before"
 
 
 def waiting_mail(row: Row) -> str:
@@ -88,34 +82,32 @@ def waiting_mail(row: Row) -> str:
 def panel(client: Client, record: Life) -> list[Section]:
     """Return the link to everything about an agent, and the end of its output."""
     loops, name = Loops(client), name_of(record.id)
-    link = Sentence(
-        ViewLink(f"{name}: its session, its mail, and a form to send it some", _of(name))
-    )
+    link = Sentence(Link(_of(name), f"{name}: its session, its mail, and a form to send it some"))
     if loops.latest_life(name) != record.id:
         said = Sentence("This record is an earlier life of the agent.", "soft")
         return [Section("Agent", (link, said))]
     return [Section("Agent", (link,)), _output(loops, record, _notes(loops, record))]
 
 
-def send(client: Client, fields: Query) -> ViewLink:
+def send(client: Client, fields: Mapping[str, str]) -> Link:
     """Send mail to an agent, under the name of who sends the form."""
     name = fields.get("agent", "")
     chosen = {each: fields[each] for each in ("kind", "thread", "reply_to") if fields.get(each)}
     text = fields.get("text", "").replace("\r\n", "\n")
     urgent = fields.get("urgent") == "yes"
     Loops(client).send(name, text, sender=client.actor, urgent=urgent, **chosen)
-    return ViewLink("", _of(name))
+    return Link(_of(name))
 
 
 def _of(name: str) -> dict[str, str]:
     return {"agent": name}
 
 
-def _row(row: Row) -> tuple[Cell, ...]:
+def _row(row: Row) -> tuple[object, ...]:
     return (
-        ViewLink(row["name"], _of(row["name"])),
-        state_name("loop", row["state"]),
-        Since(row["since_ms"]),
+        Link(_of(row["name"]), row["name"]),
+        StateName("loop", row["state"]),
+        Time(row["since_ms"]),
         row["session"],
         f"{row['errors']} in a row, {row['errors_in_all']} in all",
         waiting_mail(row),
@@ -137,24 +129,24 @@ def _agent(loops: Loops, name: str) -> list[Section]:
     if value["state"] != State.STOPPED:
         sections.append(Section("Send mail", (_form(name),), is_live=False))
     if value["prompt"]:
-        text = (LongText(value["prompt"]),)
+        text = (Verbatim(value["prompt"]),)
         sections.append(Section("The prompt of its session", text, is_live=False))
     return sections
 
 
-def session(value: Row) -> NamedCells:
+def session(value: Row) -> Mapping[str, object]:
     """Return what is known of an agent and of its session."""
     last, stopped = value.get("last") or {}, value.get("stopped") or {}
     copied = {
-        "repository" if name == "repo" else name: CopyableText(str(value[name]))
+        "repository" if name == "repo" else name: Verbatim(str(value[name]))
         for name in ("command", "repo", "branch", "worktree")
         if value.get(name)
     }
-    due = {f"timer {name}": Until(at_ms) for name, at_ms in value["due"].items()}
-    facts: dict[str, Cell] = {
-        "record": RecordLink(value["id"]),
-        "state": state_name("loop", value["state"]),
-        "since": Since(value["since_ms"]),
+    due = {f"timer {name}": Time(at_ms, "left") for name, at_ms in value["due"].items()}
+    facts: dict[str, object] = {
+        "record": Link(value["id"]),
+        "state": StateName("loop", value["state"]),
+        "since": Time(value["since_ms"]),
         "session": f"{value['session']}, attempt {value['attempt']}",
         **copied,
         "computer": str(value.get("host") or ""),
@@ -165,7 +157,7 @@ def session(value: Row) -> NamedCells:
         "stopped": f"{stopped['by']}: {stopped['reason']}" if stopped else "",
         **due,
     }
-    return NamedCells(facts)
+    return facts
 
 
 def _output(loops: Loops, record: Life, notes: Sequence[Note]) -> Section:
@@ -173,9 +165,7 @@ def _output(loops: Loops, record: Life, notes: Sequence[Note]) -> Section:
     output = agent_output(loops.client, record)
     parts: list[Part] = [output]
     rows = [
-        (Since(note.at_ms), str(note.detail["message"]))
-        for note in notes
-        if note.kind == "progress"
+        (Time(note.at_ms), str(note.detail["message"])) for note in notes if note.kind == "progress"
     ]
     if rows:
         parts.append(Table(("Age", "It reported"), rows[:LINES_MAX]))
@@ -197,7 +187,7 @@ def _mail_out(loops: Loops, notes: Sequence[Note]) -> Table:
     texts = {message: str(mail.fields["text"]) for message, mail in found.items()}
     rows = [
         (
-            Since(note.at_ms),
+            Time(note.at_ms),
             _addressee(note),
             states[note.kind],
             texts.get(_message_of(note)) or str(note.detail.get("reason", "")),
@@ -207,10 +197,10 @@ def _mail_out(loops: Loops, notes: Sequence[Note]) -> Table:
     return Table(("Age", "To", "State", "Text"), rows, "It has written to nobody.")
 
 
-def _addressee(note: Note) -> Cell:
+def _addressee(note: Note) -> object:
     """Return to whom mail went. Refused mail may name an agent that does not exist."""
     to = str(note.detail["to"])
-    return ViewLink(to, _of(to)) if note.kind == "mail_sent" else to
+    return Link(_of(to), to) if note.kind == "mail_sent" else to
 
 
 def _message_of(note: Note) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from interlock.system.files import PrivateFile
+from interlock.system.pages import Time
 from interlock.system.records import Mail, position
-from interlock.system.text import moment
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.limits import LETTERS_MAX, PROMPT_LENGTH_MAX
 
@@ -117,7 +117,7 @@ def _fitting(mail: Sequence[Mail], room: int, *, minimum: int) -> list[Mail]:
 def rendered(message: Mail) -> str:
     """Return the text of one message in a prompt."""
     fields = message.fields
-    when = moment(message.at_ms)
+    when = str(Time(message.at_ms))
     kind = f"{'urgent ' if fields['urgent'] else ''}{fields['kind']}"
     head = [f"## {kind} {message.id} from {fields['sender']}, {when}"]
     head += [f"Thread: {fields['thread']}"] if fields.get("thread") else []

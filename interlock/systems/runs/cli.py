@@ -15,7 +15,6 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Reason, Shell
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.pages import fields
 from interlock.system.tables import Record
 from interlock.systems.runs import page
 from interlock.systems.runs.client import AppliedEvent, Runs
@@ -102,7 +101,7 @@ def status(
     runs = Runs(shell.client())
     run = runs.run(workspace, number)
     if are_published(shell, names):
-        shell.answer(published_run(run, runs.codons(run.id)), show=fields)
+        shell.answer(published_run(run, runs.codons(run.id)))
         return
     print_run(shell, runs, run)
 
@@ -216,7 +215,7 @@ def close(
 ) -> None:
     """Close a folder: no run can start there again, and its records are deleted in time."""
     closed = Runs(shell.client()).close(workspace, reason=reason)
-    shell.answer({"id": closed.id, "state": closed.state}, show=fields)
+    shell.answer({"id": closed.id, "state": closed.state})
 
 
 @app.command()
@@ -244,7 +243,7 @@ def costs(
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
     if are_published(shell, names):
         found = published_costs(run, runs.codons(run.id), value)
-        shell.answer(found, show=fields)
+        shell.answer(found)
         return
     value |= {"since_run": since} if since is not None else {}
     value["codons"] = [codon_value(codon, now_ms) for codon in runs.codons(run.id)]
@@ -266,7 +265,7 @@ def tell(
     if wait:
         note = runs.wait_for_pending(receipt, wait_s=wait)
         value |= {"answer": note.kind, **note.detail}
-    shell.answer(value, show=fields)
+    shell.answer(value)
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
 

@@ -9,31 +9,24 @@ from interlock import CallError, Client
 from interlock.system.commands import short
 from interlock.system.pages import (
     Button,
-    Cell,
-    CopyableText,
-    Line,
-    MarkedText,
-    NamedCells,
+    Link,
     PageAct,
     Part,
-    Query,
-    RecordLink,
     Section,
     Sentence,
-    Since,
+    StateName,
     Strip,
     StripStep,
     SystemPage,
     Table,
+    Time,
     Tone,
-    ViewLink,
+    Verbatim,
     look_at_diff,
     shown_diff,
-    state_name,
 )
 from interlock.system.records import of_machine
 from interlock.system.tables import Record, dollars
-from interlock.system.text import clock_time as clock
 from interlock.system.text import duration
 from interlock.systems.runs.checkpoint_diff import SOURCE
 from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
@@ -73,7 +66,7 @@ EVENT_TEXTS: Mapping[str, Callable[[Row], str]] = {
 TONES: Mapping[str, Tone] = {"failed": "bad", "crashed": "bad", "skipped": "soft"}
 
 
-def view(client: Client, query: Query) -> list[Section]:
+def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     """Return the newest runs, everything about one `run`, or how two checkpoints `differ`."""
     if differ := query.get("differ"):
         return _differences(client, query.get("run", ""), differ)
@@ -93,7 +86,7 @@ def view(client: Client, query: Query) -> list[Section]:
 
 def panel(client: Client, record: Record[RunData]) -> list[Section]:
     """Return the codons of a run and its costs."""
-    link = Sentence(ViewLink("Its checkpoints, to compare and to go back to", {"run": record.id}))
+    link = Sentence(Link({"run": record.id}, "Its checkpoints, to compare and to go back to"))
     value = run_value(record, Runs(client).codons(record.id), client.records.now_ms())
     return [Section("Run", (link, *_progress(value), *_costs(record)))]
 
@@ -143,58 +136,58 @@ def checkpoints(rows: Sequence[Row]) -> Table:
     return Table(columns, found, "No checkpoint was taken yet.")
 
 
-def event(value: Row) -> Line:
+def event(value: Row) -> Sentence:
     """Return one event of a run, or of one of its codons."""
     kind, data = value["event"]["type"], value["event"]["data"]
     subject = data.get("codon_id") or f"run {data['run_id'].partition('/')[2]}"
-    head = (MarkedText(clock(value["at_ms"]), "soft"), f" {subject:<24} ")
+    head = (Sentence(Time(value["at_ms"], "clock"), "soft"), f" {subject:<24} ")
     if kind == "CodonTransitioned":
         why = data["metadata"].get("failure_reason", {}).get("message", "")
-        moved = (f"{data['from']} -> ", state_name("codon", data["to"]))
+        moved = (f"{data['from']} -> ", StateName("codon", data["to"]))
     elif kind in ENDS:
-        why, moved = data.get("reason", ""), ("", state_name("run", ENDS[kind]))
+        why, moved = data.get("reason", ""), ("", StateName("run", ENDS[kind]))
     else:
-        return Line((*head, EVENT_TEXTS[kind](data)))
-    return Line((*head, *moved, f": {short(why)}" if why else ""))
+        return Sentence((*head, EVENT_TEXTS[kind](data)))
+    return Sentence((*head, *moved, f": {short(why)}" if why else ""))
 
 
-def validation(value: Row) -> Iterator[Line]:
+def validation(value: Row) -> Iterator[Sentence]:
     """Yield the findings of a validation, and the repairs."""
     for repaired in value["repairs"]:
-        yield Line((MarkedText("repaired ", "good"), repaired))
+        yield Sentence((Sentence("repaired ", "good"), repaired))
     tones: tuple[tuple[str, Tone], ...] = (("errors", "bad"), ("warnings", "ask"))
     for kind, tone in tones:
         for found in value[kind]:
             where = f" {found['where']}: {found['message']}"
-            yield Line((MarkedText(found["type"], tone), where))
+            yield Sentence((Sentence(found["type"], tone), where))
     if value["valid"]:
-        yield Line((MarkedText("valid: records, logs, costs and checkpoints agree", "good"),))
+        yield Sentence("valid: records, logs, costs and checkpoints agree", "good")
 
 
-def exported(value: Row) -> list[Line]:
+def exported(value: Row) -> list[Sentence]:
     """Return the result of an export."""
-    return [*_warnings(value), Line((f"{value['records']} records are in {value['file']}",))]
+    return [*_warnings(value), Sentence(f"{value['records']} records are in {value['file']}")]
 
 
-def imported(value: Row) -> list[Line]:
+def imported(value: Row) -> list[Sentence]:
     """Return the result of an import."""
     existing = f", {value['there']} existed already" if value["there"] else ""
     said = f"{value['written']} records were restored from {value['file']}{existing}"
-    return [*_warnings(value), Line((said,))]
+    return [*_warnings(value), Sentence(said)]
 
 
-def _warnings(value: Row) -> Iterator[Line]:
+def _warnings(value: Row) -> Iterator[Sentence]:
     for warning in value["warnings"]:
-        yield Line((MarkedText("warning ", "ask"), warning))
+        yield Sentence((Sentence("warning ", "ask"), warning))
 
 
-def roll_back(client: Client, fields: Query) -> ViewLink:
+def roll_back(client: Client, fields: Mapping[str, str]) -> Link:
     """Restore the folder of a run to a checkpoint, as `interlock run rollback` does."""
     run = _run_of(client, fields.get("run", ""))
     if not _is_here(client, run):
         raise CallError(_elsewhere(run))
     new = Runs(client).rollback(Path(run.data["folder"]), fields.get("to", ""))
-    return ViewLink("", {"run": new.id})
+    return Link({"run": new.id})
 
 
 def _run_of(client: Client, run: str) -> Record[RunData]:
@@ -211,13 +204,13 @@ def _elsewhere(run: Record[RunData]) -> str:
     return f"its folder {folder} is on {host}; to go back, run `{command}` in it there"
 
 
-def _row(value: Row) -> tuple[Cell, ...]:
+def _row(value: Row) -> tuple[object, ...]:
     return (
-        ViewLink(value["id"], {"run": value["id"]}),
-        state_name("run", value["state"]),
+        Link({"run": value["id"]}, value["id"]),
+        StateName("run", value["state"]),
         value["plan"],
         _done(value),
-        Since(value["began_ms"]),
+        Time(value["began_ms"]),
         f"{dollars(value['cost'])} of {dollars(value['spent'])} paid",
         f"{value['folder']} on {value['host']}",
     )
@@ -230,9 +223,9 @@ def _done(value: Row) -> str:
 def _run(client: Client, run: Record[RunData]) -> list[Section]:
     value = run_value(run, Runs(client).codons(run.id), client.records.now_ms())
     total = total_costs(client.records, run.root)
-    before = NamedCells(
-        {"all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"}
-    )
+    before = {
+        "all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"
+    }
     return [
         Section("Codons", (*_progress(value), *_costs(run), before)),
         Section("Checkpoints of its folder", list(_checkpoints(client, run))),
@@ -241,22 +234,18 @@ def _run(client: Client, run: Record[RunData]) -> list[Section]:
 
 def _progress(value: Row) -> Iterator[Part]:
     rescued = value["rescued"][:SHA_LENGTH_SHOWN]
-    yield NamedCells(
-        {
-            "run": RecordLink(value["id"]),
-            "state": state_name("run", value["state"]),
-            "plan": f"{value['plan']}: {_done(value)} codons done",
-            "folder": CopyableText(value["folder"]),
-            "computer": value["host"],
-            "started": Since(value["began_ms"]),
-            "took": duration(value["now_ms"] - value["began_ms"]),
-            "began": value["began_as"],
-            "rescued": f"the files before it: interlock run rollback --to {rescued}"
-            if rescued
-            else "",
-            "ended": value["why"],
-        }
-    )
+    yield {
+        "run": Link(value["id"]),
+        "state": StateName("run", value["state"]),
+        "plan": f"{value['plan']}: {_done(value)} codons done",
+        "folder": Verbatim(value["folder"]),
+        "computer": value["host"],
+        "started": Time(value["began_ms"]),
+        "took": duration(value["now_ms"] - value["began_ms"]),
+        "began": value["began_as"],
+        "rescued": f"the files before it: interlock run rollback --to {rescued}" if rescued else "",
+        "ended": value["why"],
+    }
     executed = codons(value["codons"])
     yield executed if executed.steps else Sentence("It has executed no codon yet.", "soft")
 
@@ -267,7 +256,7 @@ def _step(codon: Row) -> StripStep:
     cost = f"{duration(codon['took_ms'])}, {dollars(codon['cost'])}"
     lines = (cost, messages, codon["sentinels"], codon["why"])
     name = f"{codon['number']}. {codon['codon']}"
-    state = state_name("codon", codon["state"])
+    state = StateName("codon", codon["state"])
     return StripStep(name, state, lines, codon["id"], TONES.get(codon["state"], ""))
 
 
@@ -275,14 +264,12 @@ def _costs(run: Record[RunData]) -> Iterator[Part]:
     """Yield what a run has cost: what counts for its codons, and what was paid beside that."""
     cost, spent, late = (run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent", "late"))
     beside = max(spent - cost, 0)
-    yield NamedCells(
-        {
-            "paid": dollars(spent),
-            "counted": f"{dollars(cost)} for its codons",
-            "in vain": f"{dollars(beside)} for skipped codons and sentinels" if beside else "",
-            "late": f"{dollars(late)} were reported too late to be counted" if late else "",
-        }
-    )
+    yield {
+        "paid": dollars(spent),
+        "counted": f"{dollars(cost)} for its codons",
+        "in vain": f"{dollars(beside)} for skipped codons and sentinels" if beside else "",
+        "late": f"{dollars(late)} were reported too late to be counted" if late else "",
+    }
 
 
 def _checkpoints(client: Client, run: Record[RunData]) -> Iterator[Part]:
@@ -299,10 +286,10 @@ def _checkpoints(client: Client, run: Record[RunData]) -> Iterator[Part]:
     pairs = list(zip(found, [None, *found], strict=False))[::-1][:CHECKPOINTS_MAX]
     rows = [
         (
-            CopyableText(one.sha[:SHA_LENGTH_SHOWN]),
+            Verbatim(one.sha[:SHA_LENGTH_SHOWN]),
             one.type.replace("_", " "),
-            ViewLink(str(run_number(one.run)), {"run": one.run}),
-            RecordLink(one.record, one.codon) if one.record else "",
+            Link({"run": one.run}, str(run_number(one.run))),
+            Link(one.record, one.codon) if one.record else "",
             one.after,
             _compared(run, before.sha, one.sha, "changes since the one before") if before else "",
             _restored(run, one) if is_here and not runs_now else "",
@@ -313,8 +300,8 @@ def _checkpoints(client: Client, run: Record[RunData]) -> Iterator[Part]:
     yield Table(columns, rows, "No checkpoint was taken yet.")
 
 
-def _compared(run: Record[RunData], before: str, after: str, text: str) -> ViewLink:
-    return ViewLink(text, {"run": run.id, "differ": f"{before}..{after}"})
+def _compared(run: Record[RunData], before: str, after: str, text: str) -> Link:
+    return Link({"run": run.id, "differ": f"{before}..{after}"}, text)
 
 
 def _restored(run: Record[RunData], one: RunCheckpoint) -> Button:
@@ -325,7 +312,7 @@ def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
     run = _run_of(client, run_id)
     before, _, after = differ.partition("..")
     found = shown_diff(client, run.id, look_at_diff(client, run, SOURCE, differ), differ)
-    parts = (Sentence(ViewLink("All checkpoints", {"run": run_id})), found)
+    parts = (Sentence(Link({"run": run_id}, "All checkpoints")), found)
     title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
     others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)
     return [Section(title, parts, is_live=False), others]

@@ -8,7 +8,6 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell
-from interlock.system.pages import record_answer
 from interlock.systems.tasks import page
 from interlock.systems.tasks.agents import Agents, Scope
 from interlock.systems.tasks.client import Tasks
@@ -64,7 +63,7 @@ def known(
     An identity is the name, the role and the command of an agent, which share one trust.
     """
     identity = agents(shell).register(backlog, name=name, role=role, command=command)
-    shell.answer({"id": identity, "answer": "known"}, show=record_answer)
+    shell.answer({"id": identity, "answer": "known"})
 
 
 @app.command()

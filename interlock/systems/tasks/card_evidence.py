@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from interlock import Client
 from interlock.system.pages import (
-    Cell,
-    CopyableText,
     DiffLimits,
     LivePart,
-    LongText,
-    NamedCells,
     Part,
     Section,
     Sentence,
+    Verbatim,
     agent_output,
     look_at_diff,
     shown_diff,
@@ -46,17 +43,17 @@ def evidence(client: Client, record: Record[TaskData]) -> Iterator[Section]:
         )
         yield Section(title, [Sentence(listed)])
     if data.get("changes"):
-        touched: dict[str, Cell] = {
-            "repository": CopyableText(data["repo"]),
-            "merges the branch": CopyableText(data["branch"]),
-            "into the branch": CopyableText(data["target"]),
+        touched: dict[str, object] = {
+            "repository": Verbatim(data["repo"]),
+            "merges the branch": Verbatim(data["branch"]),
+            "into the branch": Verbatim(data["target"]),
             "then pushes to": str(data.get("push") or ""),
         }
-        yield Section("What a merge touches", [NamedCells(touched)])
+        yield Section("What a merge touches", [touched])
         yield _difference(client, record)
     if left := left_work(client.records, record):
-        rows: dict[str, Cell] = {f"{each.place}": CopyableText(each.command) for each in left}
-        yield Section("Where work is that was not merged", [NamedCells(rows)])
+        rows: dict[str, object] = {f"{each.place}": Verbatim(each.command) for each in left}
+        yield Section("Where work is that was not merged", [rows])
     if output:
         yield output
 
@@ -69,7 +66,7 @@ def _difference(client: Client, record: Record[TaskData]) -> Section:
     parts: list[Part] = [shown_diff(client, record.id, found)]
     if found.host != client.settings.host:
         where = f"The branch is on the computer {found.host}. This command shows all of it there:"
-        parts += [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))]
+        parts += [Sentence(where, "soft"), Sentence(Verbatim(diff_command(data)))]
     return Section(title, parts, place="wide")
 
 
@@ -84,4 +81,4 @@ def _output(client: Client, record: Record[TaskData]) -> Section:
 def _printed(section: Section) -> list[str]:
     """Return the texts that an agent printed, of the section that shows its output."""
     lives = (part for part in section.parts if isinstance(part, LivePart))
-    return [part.text for live in lives for part in live.parts if isinstance(part, LongText)]
+    return [part.text for live in lives for part in live.parts if isinstance(part, Verbatim)]

@@ -9,7 +9,6 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell
-from interlock.system.pages import record_answer
 from interlock.system.records import CLAIM_VARIABLES
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import TaskClaim, Tasks
@@ -83,7 +82,7 @@ def _report(shell: Shell, key: str, token: str, trigger: str, **payload: Any) ->
 def heartbeat(shell: Shell, key: Key, token: Token) -> None:
     """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
     order = tasks(shell).heartbeat(key, token)
-    shell.answer({"id": key, "answer": order}, show=record_answer)
+    shell.answer({"id": key, "answer": order})
 
 
 @app.command()

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.system.tables import dollars, shortened
-from interlock.system.text import age
-from interlock.system.top import in_ms, text_of_state
+from interlock.system.text import duration
+from interlock.system.top import text_of_state
 from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
 
@@ -85,13 +85,15 @@ def _seconds(seconds: float | None) -> Text:
     if seconds is None:
         return NOTHING
     # Without its blank it has four characters up to 999 days.
-    return Text(age(in_ms(seconds)).replace(" ", "").removesuffix("in"))
+    return Text(duration(int(seconds) * 1_000).replace(" ", "").removesuffix("in"))
 
 
 def _said(row: ClaimRow) -> Text:
     """Return what the agent said last, or that it has printed nothing for a long time."""
     silent_s = row.silent_s or 0
-    silence = f"no output for {age(in_ms(silent_s))}" if silent_s >= SILENCE_S_MIN else ""
+    silence = (
+        f"no output for {duration(int(silent_s) * 1_000)}" if silent_s >= SILENCE_S_MIN else ""
+    )
     return Text(row.said or silence, style="dim")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
-from interlock.system.pages import Page, Part, Sentence, fields, record_answer, replays, submissions
+from interlock.system.pages import Link, Part, Sentence, Table
 from interlock.system.records import of_machine
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import Tasks
@@ -163,7 +163,7 @@ def submit(
     opened.refuse_missing(chosen, [*(after or ()), *(after_done or ())])
     done = opened.submit(fields, backlog=chosen, name=name, priority=priority)
     rows = [{"id": done.id, "replayed": done.replayed, "error": None}]
-    shell.answer(rows, show=submissions)
+    shell.answer(rows)
 
 
 @app.command(name="fail-stage")
@@ -178,7 +178,7 @@ def fail_stage(
     """Fail the tasks that no agent works on yet, if INTERLOCK_STAGE_FAILURES allowed it."""
     failed = tasks(shell).fail_stage(backlog, plan=plan, role=role, reason=reason)
     value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
-    shell.answer(value, show=record_answer)
+    shell.answer(value)
     if not failed:
         raise typer.Exit(1)
 
@@ -323,7 +323,7 @@ def diff(shell: Shell, task: Id) -> None:
     """Print what the work on a task changes, from the computer that has its repository."""
     found = (shell.api() or tasks(shell)).diff(task)
     if shell.as_json:
-        shell.answer(asdict(found), show=fields)
+        shell.answer(asdict(found))
         return
     for file in found.files:
         missing = f"{file.kind} {file.path} ({file.missing})\n" if file.missing else ""
@@ -332,8 +332,10 @@ def diff(shell: Shell, task: Id) -> None:
         shell.print(f"{found.unnamed} more files are changed\n")
 
 
-def _replayed(rows: Sequence[Mapping[str, Any]]) -> Page:
-    return replays(rows, "Task", "replayed", "there is nothing to replay")
+def _replayed(rows: Sequence[Mapping[str, Any]]) -> Iterable[Part]:
+    answers = {True: Sentence("replayed", "good"), False: Sentence("refused", "bad")}
+    found = [(Link(row["id"]), answers[row["replayed"]], row["reason"]) for row in rows]
+    return [Table(("Task", "Answer", "Why"), found, "there is nothing to replay")]
 
 
 @app.command(name="list-failed")

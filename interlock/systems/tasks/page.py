@@ -9,31 +9,23 @@ from interlock import CallError, Client, Note
 from interlock.system.commands import program, short
 from interlock.system.pages import (
     Button,
-    Cell,
-    CopyableText,
-    Line,
-    MarkedText,
-    NamedCells,
+    Link,
     PageAct,
     Part,
-    Query,
-    RecordLink,
     Section,
     Sentence,
-    Since,
-    SlowSection,
+    StateName,
     SystemPage,
     Table,
-    Until,
-    ViewLink,
+    Time,
+    Verbatim,
     agent_output,
     look_at_diff,
     shown_diff,
-    state_name,
 )
 from interlock.system.records import of_machine
 from interlock.system.tables import Record, dollars, root_of
-from interlock.system.text import duration, moment
+from interlock.system.text import duration
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.claim_row import ClaimRow
@@ -53,13 +45,14 @@ IDENTITIES_MAX = 50
 TASKS_MAX = 200
 LINES_MAX = 40
 NOTES_READ = 200
+STARVED = "Starved: no agent will ever claim these"
 NO_IDENTITY = "No agent has claimed a task yet."
 PATHS_SHOWN = 5
 TRIES_SHOWN = 10
 Row = Mapping[str, Any]
 
 
-def view(client: Client, query: Query) -> list[Section | SlowSection]:
+def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     """Return the work of all backlogs, that of one `backlog`, or the `diff` of one task."""
     if task := query.get("diff"):
         return [_diff(client, task)]
@@ -68,7 +61,7 @@ def view(client: Client, query: Query) -> list[Section | SlowSection]:
     found = TasksReader(client, backlog=backlog).read()
     return [
         Section("Claims", _claims(found.lines, found.more, found.at_ms)),
-        SlowSection("starved", lambda: _starved(client, backlog)),
+        Section(STARVED, read=lambda: _starved(client, backlog)),
         *([Section("Tasks", [table_of(tasks[:TASKS_MAX], found.at_ms)])] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
@@ -79,21 +72,21 @@ def panel(client: Client, record: Record[TaskData]) -> list[Section]:
     """Return the signals of a task with what was found, and the output of its agent."""
     signals = _signals(record)
     links: list[Part] = [
-        Sentence(ViewLink("All tasks of its backlog", {"backlog": root_of(record.id)}))
+        Sentence(Link({"backlog": root_of(record.id)}, "All tasks of its backlog"))
     ]
     if record.data.get("repo") and record.data["claimed"]:
-        links.insert(0, Sentence(ViewLink("The diff of its work", {"diff": record.id})))
+        links.insert(0, Sentence(Link({"diff": record.id}, "The diff of its work")))
     parts = [*links, *signals, *_owner(client, record)]
     return [Section("Work", parts), *_output(client, record)]
 
 
-def replay(client: Client, fields: Query) -> RecordLink:
+def replay(client: Client, fields: Mapping[str, str]) -> Link:
     """Open a failed task again, as `interlock task replay` does."""
     task = fields.get("task", "")
     result = FailedTasks(client).replay([task])[0]
     if not result.replayed:
         raise CallError(f"{task} was not replayed: {result.reason}")
-    return RecordLink(task)
+    return Link(task)
 
 
 def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
@@ -117,27 +110,27 @@ def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
     return [table, *end]
 
 
-def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
+def _claim(row: ClaimRow, now_ms: int) -> tuple[object, ...]:
     dead = "ended well" if row.succeeded else str(row.look)
     spent = "" if row.spent_micro is None else dollars(row.spent_micro)
     return (
         f"{APPEARANCES[row.look].symbol} {dead}",
-        RecordLink(row.agent_id, row.agent) if row.agent_id else row.agent,
-        RecordLink(row.task),
-        state_name("task", row.state) if row.state else "",
+        Link(row.agent_id, row.agent) if row.agent_id else row.agent,
+        Link(row.task),
+        StateName("task", row.state) if row.state else "",
         row.doing,
-        Since(now_ms - round(row.age_s * 1_000)),
-        "" if row.heartbeat_age_s is None else Since(now_ms - round(row.heartbeat_age_s * 1_000)),
-        "" if row.left_s is None else Until(now_ms + round(row.left_s * 1_000)),
+        Time(now_ms - round(row.age_s * 1_000)),
+        "" if row.heartbeat_age_s is None else Time(now_ms - round(row.heartbeat_age_s * 1_000)),
+        "" if row.left_s is None else Time(now_ms + round(row.left_s * 1_000), "left"),
         spent,
         short(row.said),
     )
 
 
-def _starved(client: Client, backlog: str) -> Section | None:
+def _starved(client: Client, backlog: str) -> list[Part]:
     found = find_starved(client.records, backlog)
     rows = [
-        (RecordLink(one.id), Since(found.at_ms - round(one.age_s * 1_000)), one.why)
+        (Link(one.id), Time(found.at_ms - round(one.age_s * 1_000)), one.why)
         for one in found.tasks[:TASKS_MAX]
     ]
     parts: list[Part] = [Table(("Task", "Open for", "Why"), rows)] if rows else []
@@ -145,26 +138,28 @@ def _starved(client: Client, backlog: str) -> Section | None:
         parts.append(Sentence(f"{more} more are starved.", "soft"))
     if found.is_partial:
         parts.append(Sentence("Not all open tasks were looked at.", "soft"))
-    return Section("Starved: no agent will ever claim these", parts) if parts else None
+    return parts
 
 
 def table_of(tasks: Sequence[Row], now_ms: int) -> Table:
     """Return tasks with their states, the retries that are used, what comes next, and why."""
     rows = [
         (
-            RecordLink(row["id"], row["title"]),
-            state_name("task", row["state"], asks=row["asks"]),
+            Link(row["id"], row["title"]),
+            StateName("task", row["state"], asks=row["asks"]),
             f"{row['retries']} of {row['max_retries']}",
-            MarkedText("asks a person", "ask") if row["asks"] else _next(row["next_try_s"], now_ms),
-            MarkedText(row["why"], "bad") if row["state"] == State.FAILED else row["why"],
+            Sentence("asks a person", "ask") if row["asks"] else _next(row["next_try_s"], now_ms),
+            Sentence(row["why"], "bad") if row["state"] == State.FAILED else row["why"],
         )
         for row in tasks
     ]
     return Table(("Task", "State", "Retries", "Next", "Why"), rows)
 
 
-def _next(in_s: float | None, now_ms: int) -> Cell:
-    return "" if in_s is None else Until(now_ms + round(in_s * 1_000), "tried again")
+def _next(in_s: float | None, now_ms: int) -> object:
+    if in_s is None:
+        return ""
+    return Sentence(("tried again ", Time(now_ms + round(in_s * 1_000), "left")))
 
 
 def _failed(client: Client, backlog: str) -> Section:
@@ -178,10 +173,10 @@ def _failed(client: Client, backlog: str) -> Section:
     return Section("Failed tasks that are not tried again", parts)
 
 
-def _failed_row(task: FailedTask) -> tuple[Cell, ...]:
+def _failed_row(task: FailedTask) -> tuple[object, ...]:
     return (
-        RecordLink(task.id, task.title),
-        Since(round(task.since * 1_000)),
+        Link(task.id, task.title),
+        Time(round(task.since * 1_000)),
         f"{task.retries} of {task.max_retries}",
         task.reason or "no reason was given",
         _codes(task.as_data()),
@@ -196,10 +191,10 @@ def _trust(client: Client, backlog: str) -> Section:
     records = client.records.views.each_record(ids, readable_by=client.records.machines)
     rows = [
         (
-            RecordLink(row["id"], row["name"]),
-            ViewLink(root_of(row["id"]), {"backlog": root_of(row["id"])}),
+            Link(row["id"], row["name"]),
+            Link({"backlog": root_of(row["id"])}, root_of(row["id"])),
             row["role"],
-            state_name("identity", row["trust"]),
+            StateName("identity", row["trust"]),
             row["successes"],
             row["failures"],
             row["violations"],
@@ -215,8 +210,8 @@ def identities(rows: Iterable[Row]) -> Table:
     """Return the identities of one backlog: trust, what their tasks came to, and who they are."""
     found = [
         (
-            RecordLink(row["id"]),
-            state_name("identity", row["trust"]),
+            Link(row["id"]),
+            StateName("identity", row["trust"]),
             row["successes"],
             row["failures"],
             row["violations"],
@@ -231,10 +226,10 @@ def agents(rows: Iterable[Row]) -> Table:
     """Return agents with their states, processes and tasks."""
     found = [
         (
-            RecordLink(row["id"]),
-            state_name("agent", row["state"]),
+            Link(row["id"]),
+            StateName("agent", row["state"]),
             f"{row['pid']} on {row['host']}, {row['containment']}" if row["pid"] else "",
-            RecordLink(row["task"]),
+            Link(row["task"]),
         )
         for row in rows
     ]
@@ -260,27 +255,27 @@ def failed_tasks(rows: Sequence[Row]) -> list[Section | Sentence]:
 
 def _failed_task(row: Row) -> Section:
     crashes = f", {row['crashes']} crashes" if row["crashes"] else ""
-    facts: dict[str, Cell] = {
-        "since": moment(row["since"] * 1_000),
+    facts: dict[str, object] = {
+        "since": Time(row["since"] * 1_000, "date"),
         "retries": f"{row['retries']} of {row['max_retries']}{crashes}",
         "codes": _codes(row),
         "files": ", ".join(row["paths"][:PATHS_SHOWN]),
     }
     parts: list[Part] = [
         Sentence(row["reason"] or "no reason was given", "bad"),
-        NamedCells(facts),
+        facts,
         *(_failed_try(each) for each in row["tries"][-TRIES_SHOWN:]),
-        Sentence(CopyableText(row["replay"])),
+        Sentence(Verbatim(row["replay"])),
     ]
     return Section(f"{row['id']}  {row['title']}", parts)
 
 
-def _failed_try(row: Row) -> Line:
+def _failed_try(row: Row) -> Sentence:
     cause = f"  claim {row['number']}  {row['trigger']} by {row['actor']}"
     why = f"  {short(row['reason'], REASON_LENGTH_MAX)}" if row["reason"] else ""
     codes = f"  ({codes})" if (codes := _codes(row)) else ""
-    at = MarkedText(moment(row["timestamp"] * 1_000), "soft")
-    return Line((at, cause, MarkedText(why, "bad"), MarkedText(codes, "soft")))
+    at = Sentence(Time(row["timestamp"] * 1_000, "date"), "soft")
+    return Sentence((at, cause, Sentence(why, "bad"), Sentence(codes, "soft")))
 
 
 def _codes(failure: Row) -> str:
@@ -292,7 +287,7 @@ def _codes(failure: Row) -> str:
 def claimed(value: Row, lease_s: int) -> list[Part]:
     """Return a claimed task, and the commands with which its agent reports."""
     limit_ms = value["claim"]["deadline_s"] * 1_000
-    facts: dict[str, Cell] = {
+    facts: dict[str, object] = {
         "title": value["title"],
         "text": value["text"],
         "before": value["before"],
@@ -303,15 +298,15 @@ def claimed(value: Row, lease_s: int) -> list[Part]:
     task = f"{program()} task"
     beat = f"Renew the claim at least every {lease_s} s, or the task is offered to others:"
     return [
-        Line((RecordLink(value["id"]), " is claimed")),
-        NamedCells(facts),
-        Sentence(CopyableText(keys)),
-        Sentence(CopyableText(f"{task} start")),
+        Sentence((Link(value["id"]), " is claimed")),
+        facts,
+        Sentence(Verbatim(keys)),
+        Sentence(Verbatim(f"{task} start")),
         Sentence("Do the work, and report how it ended:", "soft"),
-        Sentence(CopyableText(f"{task} done --summary '...'")),
-        Sentence(CopyableText(f"{task} fail --reason '...'")),
+        Sentence(Verbatim(f"{task} done --summary '...'")),
+        Sentence(Verbatim(f"{task} fail --reason '...'")),
         Sentence(beat, "soft"),
-        Sentence(CopyableText(f"{task} heartbeat")),
+        Sentence(Verbatim(f"{task} heartbeat")),
     ]
 
 
@@ -323,13 +318,13 @@ def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[
         counts = (f"{number} {reason}" for reason, number in found["reasons"].items())
         yield Sentence(f"Of those that are open: {', '.join(counts)}.")
     yield Sentence("Why each of them waits:", "soft")
-    yield Sentence(CopyableText(f"{program()} task list {backlog}"))
+    yield Sentence(Verbatim(f"{program()} task list {backlog}"))
 
 
 def _diff(client: Client, task: str) -> Section:
     record = of_machine(client.show(task), "task")
     found = shown_diff(client, record.id, look_at_diff(client, record, SOURCE))
-    parts = (Sentence(RecordLink(record.id, record.title)), found)
+    parts = (Sentence(Link(record.id, record.title)), found)
     return Section("Diff", parts, is_live=False)
 
 
@@ -366,7 +361,7 @@ def _owner(client: Client, record: Record[TaskData]) -> Iterator[Part]:
     for found in client.records.views.records([identity] if identity else []).values():
         row = identity_row(found)
         counts = f"{row['successes']} good, {row['failures']} bad, {row['violations']} violations"
-        link, trust = RecordLink(row["id"], row["name"]), state_name("identity", row["trust"])
+        link, trust = Link(row["id"], row["name"]), StateName("identity", row["trust"])
         cells = (link, trust, counts, level_text(record.data.get("claim")))
         yield Table(("Its agent", "Trust", "So far", "Sandbox"), [cells])
 
@@ -379,7 +374,7 @@ def _output(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     agent = agent_of(record, int(record.data["claimed"]))
     log = client.records.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]
-    rows = [(Since(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
+    rows = [(Time(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
     if rows:
         parts.append(Table(("Age", "The agent reported"), rows))
     yield Section("Output of its agent", parts)

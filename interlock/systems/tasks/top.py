@@ -9,14 +9,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from interlock import Client
-from interlock.system.text import age
+from interlock.system.text import duration
 from interlock.system.top import (
     AgedRecord,
     FlowVerdict,
     TopPart,
     TopRow,
     TopTable,
-    in_ms,
     text_of_state,
 )
 from interlock.systems.tasks.claims_table import claims_table, style_of
@@ -116,7 +115,7 @@ def below(found: TasksAtOnce) -> Iterator[TopRow]:
     retries = [
         Text.assemble(
             task.id,
-            f" in {age(in_ms(task.in_s))}",
+            f" in {duration(int(task.in_s) * 1_000)}",
             (f" ({task.retries} of {task.max_retries} used)", "dim"),
         )
         for task in found.next_tries
@@ -126,7 +125,9 @@ def below(found: TasksAtOnce) -> Iterator[TopRow]:
     yield _starving(found)
     oldest = []
     if first := found.oldest:
-        oldest = [Text.assemble(first.id, (f" is open for {age(in_ms(first.age_s))}", "dim"))]
+        oldest = [
+            Text.assemble(first.id, (f" is open for {duration(int(first.age_s) * 1_000)}", "dim"))
+        ]
     yield TopRow("oldest", oldest, "no task is open")
 
 

@@ -8,10 +8,10 @@ from math import inf
 from typing import Any
 
 from interlock import Terminal
-from interlock.system.pages import Health, Line, RecordLink, Since
+from interlock.system.pages import Health, Link, Sentence, Time
 from interlock.system.records import Records
 from interlock.system.tables import Record, as_words
-from interlock.system.text import age
+from interlock.system.text import duration
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
 from interlock.systems.threads.settings import ThreadSettings
@@ -86,7 +86,7 @@ def canaries(records: Records) -> Canaries:
 def health(records: Records) -> Health:
     """Return what canaries show of a deployment. Raises StoreError."""
     found, period_s = canaries(records), records.settings.of(ThreadSettings).canary_s
-    facts = {DONE: f"submitted {age(found.age_s * 1_000)} ago"} if found.done else {}
+    facts = {DONE: f"submitted {duration(found.age_s // 1 * 1_000)} ago"} if found.done else {}
     if not period_s:
         return Health(facts=facts)
     late = late_canary(found, period_s)
@@ -98,16 +98,16 @@ def health(records: Records) -> Health:
     )
 
 
-def _notice(newest: Record) -> Line:
+def _notice(newest: Record) -> Sentence:
     """Return the line that says how far the newest canary has come."""
     state = as_words(newest.state)
-    canary = RecordLink(newest.id, "canary")
-    return Line(
+    canary = Link(newest.id, "canary")
+    return Sentence(
         (
             "The newest ",
             canary,
             " was submitted ",
-            Since(newest.created_ms),
+            Time(newest.created_ms),
             f" ago; it is {state}.",
         )
     )
@@ -120,7 +120,7 @@ def late_canary(found: Canaries, period_s: float) -> str:
     """
     if found.newest is None or found.age_s <= period_s + PATIENCE_S:
         return ""
-    none = f"no canary of the last {age(found.age_s * 1_000)} is done"
+    none = f"no canary of the last {duration(found.age_s // 1 * 1_000)} is done"
     if found.newest == found.done:
         return f"work may not get through: {none}, as their sweep submits none"
     return (

@@ -11,7 +11,6 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Id, Reason, Shell, Tagged
 from interlock.system.files import FileError
-from interlock.system.pages import submissions
 from interlock.system.records import of_machine, settings_here
 from interlock.systems.threads.client import Threads
 from interlock.systems.threads.machines.thread.names import Trigger
@@ -68,7 +67,7 @@ def submit(
         {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
         for done in submitted
     ]
-    shell.answer(rows, show=submissions)
+    shell.answer(rows)
     refused = [done for done in submitted if done.error]
     for done in refused if not shell.as_json else ():
         shell.error(f"{done.id}: {done.error}" if done.id else str(done.error))

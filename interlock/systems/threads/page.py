@@ -8,32 +8,21 @@ from typing import Any
 
 from interlock import Client, Event
 from interlock.system.commands import short
-from interlock.system.pages import (
-    NamedCells,
-    Part,
-    Query,
-    RecordLink,
-    Section,
-    Sentence,
-    Since,
-    SystemPage,
-    Table,
-    state_of,
-)
+from interlock.system.pages import Link, Part, Section, Sentence, StateName, SystemPage, Table, Time
 from interlock.system.records import question_of
 from interlock.system.tables import Record, as_sentence, dollars
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
 from interlock.systems.threads.machines.thread.table import THREAD
-from interlock.systems.threads.told import told
+from interlock.systems.threads.timeline import timeline
 
 ASKED_MAX = 50
 REASON_LENGTH_MAX = 160
 FAMILY_MAX = 200
 
 
-def view(client: Client, query: Query) -> list[Section]:
+def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     """Return who is asked about which thread, and because of what."""
     del query
     records, cursor = client.open_cards.waiting(ASKED_MAX, machine=THREAD.name)
@@ -41,11 +30,11 @@ def view(client: Client, query: Query) -> list[Section]:
     because = {str(event.record_id): _because(event) for event in events}
     rows = [
         (
-            RecordLink(one.id, one.title),
-            state_of(one),
+            Link(one.id, one.title),
+            StateName.of(one),
             short(question_of(THREAD, one) or "", REASON_LENGTH_MAX),
             because.get(one.id, ""),
-            Since(one.since_ms),
+            Time(one.since_ms),
         )
         for one in records
     ]
@@ -84,7 +73,7 @@ def _policy(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
         field.name.removesuffix("_micro").replace("_", " "): _axis(own, obeyed, field.name)
         for field in fields(AutonomyPolicy)
     }
-    parts.append(NamedCells(rows, "For operators: what this policy allows"))
+    parts.append(Section("For operators: what this policy allows", [rows], is_folded=True))
     yield Section("Policy", parts, is_reference=True)
 
 
@@ -98,7 +87,9 @@ def _verdict(event: Event, explanation: Mapping[str, Any]) -> Iterator[Part]:
         (str(check["axis"]).replace("_", " "), _passed(check["passed"]), str(check["why"]))
         for check in explanation.get("checks", ())
     ]
-    yield Table(("Check", "Result", "Why"), rows, summary="For operators: each check")
+    yield Section(
+        "For operators: each check", [Table(("Check", "Result", "Why"), rows)], is_folded=True
+    )
 
 
 def _passed(value: object) -> str:
@@ -133,17 +124,17 @@ def _family(client: Client, record: Record) -> Iterator[Section]:
     rows = [
         (
             f"{'· ' * one.count('/')}{'this one' if one == record.id else ''}",
-            RecordLink(one, records[one].title),
+            Link(one, records[one].title),
             records[one].machine,
-            state_of(records[one]),
-            Since(records[one].since_ms),
+            StateName.of(records[one]),
+            Time(records[one].since_ms),
         )
         for one in members
         if one in records and records[one].machine in client.machines
     ]
     parts: list[Part] = [Table(("", "Record", "Machine", "State", "For"), rows)]
     if holds:
-        held = [(name, RecordLink(holder)) for name, holder in sorted(holds.items())]
+        held = [(name, Link(holder)) for name, holder in sorted(holds.items())]
         parts.append(Table(("Name that is held", "By"), held))
     if len(below) >= FAMILY_MAX:
         parts.append(Sentence("There are more; the search `parent:ID` finds them.", "soft"))
@@ -156,5 +147,5 @@ PAGE = SystemPage(
     machines=(THREAD.name,),
     view=view,
     panels={THREAD.name: panel},
-    tellers={THREAD.name: told},
+    timelines={THREAD.name: timeline},
 )

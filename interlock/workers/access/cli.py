@@ -14,7 +14,7 @@ from interlock.workers.access.roles import Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
 from interlock.workers.client import Client
 from interlock.workers.terminal.command import Actor, Shell, guarded
-from interlock.workers.terminal.page import Cell, Part, Sentence, Since, Table, Until
+from interlock.workers.terminal.page import Part, Sentence, Table, Time
 from interlock.workers.terminal.page_parts import fields
 from interlock.workers.terminal.screen import program
 
@@ -93,7 +93,7 @@ def whoami(shell: Shell, name: Actor = "person") -> None:
         value = {"name": interlock.actor, "proved": False, "reaches": "the store itself"}
     else:
         value = interlock.me()
-    shell.answer(value, show=fields)
+    shell.answer(value)
 
 
 def shown(token: AccessToken) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _table(tokens: Sequence[AccessToken], now_ms: int) -> Table:
             token.holder,
             _ago(token.created_ms),
             _ago(token.used_ms),
-            Until(token.expires_ms) if token.expires_ms > now_ms else _ago(token.expires_ms),
+            Time(token.expires_ms, "left") if token.expires_ms > now_ms else _ago(token.expires_ms),
             _ago(token.revoked_ms),
             ", ".join(token.roles),
             ", ".join(token.machines) or "all",
@@ -147,5 +147,5 @@ def _table(tokens: Sequence[AccessToken], now_ms: int) -> Table:
     return Table(columns, rows, none)
 
 
-def _ago(at_ms: int) -> Cell:
-    return Since(at_ms) if at_ms else ""
+def _ago(at_ms: int) -> object:
+    return Time(at_ms) if at_ms else ""

@@ -17,7 +17,7 @@ from interlock.workers.console.card_summary import FAILED_KINDS
 from interlock.workers.console.plain_words import asked, name_words, value_words
 from interlock.workers.engine.answer_schema import action_of
 from interlock.workers.systems import words_of
-from interlock.workers.terminal.page_parts import state_of
+from interlock.workers.terminal.page import StateName
 
 ACTS_READ = 100  # of all people, the latest: who answered longer ago does not wait for it any more
 AT_WORK_MS = 3_600_000
@@ -71,7 +71,7 @@ def title_of(record: Record) -> str:
 
 
 def _result(client: Client, record: Record) -> AnswerResult:
-    title, state = title_of(record), state_of(record)
+    title, state = title_of(record), StateName.of(record)
     if card := next(iter(client.open_cards.of([record])), None):
         if card.kind not in FAILED_KINDS:
             return AnswerResult(record.id, title, f"asks: {asked(card)}", "calm", asks=True)

@@ -18,7 +18,6 @@ from interlock.workers.console.sessions import Deciding
 from interlock.workers.engine.answer_commands import needs_answer, text_field
 from interlock.workers.engine.card import Card
 from interlock.workers.terminal.page import StateName
-from interlock.workers.terminal.page_parts import state_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -72,7 +71,7 @@ def answer(
                 raise CallError(found.refusal)
             fields = {text_field(choice): reason} if reason and found.takes_reason else {}
             after = client.decide(_record_of(one), choice, fields, proposal=one)
-            results.append((one, title, state_of(after), True))
+            results.append((one, title, StateName.of(after), True))
         except KernelError as refusal:
             results.append((one, title, str(refusal), False))
     return page(request, "answers.html", choice=choice, chosen=(), results=results)

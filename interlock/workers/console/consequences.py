@@ -20,7 +20,7 @@ from interlock.workers.engine.card import Affordance, Card
 from interlock.workers.gateways.capabilities.cost import CostEstimate
 from interlock.workers.systems import words_of
 from interlock.workers.terminal.cards import CONSENT
-from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.page import StateName
 from interlock.workers.text import is_said
 
 WORDS_LENGTH_MIN = 3  # a shorter value is in many texts by chance
@@ -118,7 +118,7 @@ def leads_to(machine: Machine, record: Record, trigger: str) -> str:
 
 
 def _arrival(machine: Machine, target: str) -> str:
-    words = state_name(machine.name, target).words
+    words = StateName(machine.name, target).words
     return f"{words}, which ends it" if isinstance(machine.stage(target), Terminal) else words
 
 

@@ -24,7 +24,7 @@ from interlock.workers.engine.records import component
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.systems import health, starved
-from interlock.workers.terminal.page import Line
+from interlock.workers.terminal.page import Sentence
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Flow:
     rejected: int
     workers: Mapping[str, Sequence[str]]
     problems: list[str]
-    notices: list[Line]
+    notices: list[Sentence]
     totals: Metrics
 
 

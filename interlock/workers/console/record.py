@@ -17,6 +17,7 @@ from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
 from interlock.workers.console.diagram import Diagram, diagram_of
+from interlock.workers.console.line_sentences import line_sentences
 from interlock.workers.console.live import RENEWS, looked_up
 from interlock.workers.console.plain_words import asked as asked_in_words
 from interlock.workers.console.record_look import (
@@ -30,7 +31,6 @@ from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import panels_of
 from interlock.workers.console.timeline import KINDS, Way, log_steps, timeline, trace_of, way_of
-from interlock.workers.console.told import told
 from interlock.workers.engine.card import tags_of
 from interlock.workers.ops.story import asked, outcome, unsaid
 from interlock.workers.text import duration
@@ -94,8 +94,8 @@ def record(
     )
     way = way_of(seen.lines, seen.now_ms)
     drawn = diagram_of(machine)
-    said = told(client, machine, seen.lines)
-    folded = {position for position, each in said.items() if not each.text}
+    sentences = line_sentences(client, machine, seen.lines)
+    folded = {position for position, each in sentences.items() if not each.title}
     return page(
         request,
         "record_now.html" if RENEWS in request.headers else "record.html",
@@ -110,7 +110,7 @@ def record(
         next_steps=steps_of(machine, found["state"], explained),
         not_here=not_here(machine, found["state"]),
         steps=log_steps(timeline(seen.lines), folded, kind),
-        told=said,
+        sentences=sentences,
         effects=machine.effects,
         story=stories,
         has_ended=isinstance(shown_stage(machine, found["state"]), Terminal),

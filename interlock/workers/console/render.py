@@ -39,8 +39,7 @@ from interlock.workers.console.plain_words import (
 from interlock.workers.console.timeline import codes_of, position_of
 from interlock.workers.ops.page import counter_text
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
-from interlock.workers.terminal.page import RecordLink, ViewLink
-from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.page import Link, StateName
 from interlock.workers.text import age, duration, is_said, moment, visible, visible_json
 
 log = logging.getLogger(__name__)
@@ -97,11 +96,11 @@ def path_of(record_id: str) -> str:
     return quote(record_id, safe="/")
 
 
-def address_of_link(link: RecordLink | ViewLink, system: str) -> str:
+def address_of_link(link: Link, system: str) -> str:
     """Return where a link on the page of a system leads."""
-    if isinstance(link, RecordLink):
-        return f"/records/{path_of(link.id)}"
-    query = f"?{urlencode(link.query)}" if link.query else ""
+    if isinstance(link.to, str):
+        return f"/records/{path_of(link.to)}"
+    query = f"?{urlencode(link.to)}" if link.to else ""
     return f"/systems/{quote(system)}{query}"
 
 
@@ -159,7 +158,7 @@ PAGES.globals |= {
     "clock": clock_time,
     "at_time": at_time,
     "is_said": is_said,
-    "state_name": state_name,
+    "state_name": StateName,
     "Act": Act,
 }
 

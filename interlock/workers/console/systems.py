@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -19,7 +20,7 @@ from interlock.workers.console.system_pages import (
     page_of,
     pages_of,
 )
-from interlock.workers.terminal.page import Section, SlowSection, ViewLink
+from interlock.workers.terminal.page import Link, Section
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -59,10 +60,10 @@ def _page_of_system(request: Request, client: Client, name: str) -> Response:
 
     def sections_read() -> Iterator[Section]:
         for one in found.view(client, query):
-            if not isinstance(one, SlowSection):
+            if one.read is None:
                 yield one
-            elif section := looked_up_slowly(request, client, one.read, what=one.name):
-                yield section
+            elif parts := looked_up_slowly(request, client, one.read, what=one.title):
+                yield replace(one, parts=parts)
 
     def read() -> tuple[int, list[Section]]:
         return client.now_ms(), list(sections_read())
@@ -74,7 +75,7 @@ def _page_of_system(request: Request, client: Client, name: str) -> Response:
         system=name,
         shown=found,
         query=query,
-        address=address_of_link(ViewLink("", query), name),
+        address=address_of_link(Link(query), name),
         live=[each for each in sections if each.is_live],
         still=[each for each in sections if not each.is_live],
         offered=offered(found, request.state.caller.acts),

@@ -6,7 +6,7 @@ What one command alone needs is imported by that command: each starts a process 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,8 +22,7 @@ from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import history_page, page
 from interlock.workers.terminal.command import Id, Reason, Shell, guarded
-from interlock.workers.terminal.page import LongText, Page
-from interlock.workers.terminal.page_parts import fields
+from interlock.workers.terminal.page import Part, Verbatim
 from interlock.workers.up_file import settings_here
 
 PORT_DEFAULT = "Default: the one of the last start here, or a free one."
@@ -91,7 +90,7 @@ def show(shell: Shell, record_id: Id) -> None:
         return
     value, record = describe(interlock, record_id), interlock.show(record_id)
 
-    def told(value: Mapping[str, Any]) -> Page:
+    def told(value: Mapping[str, Any]) -> Iterable[Part]:
         yield from page.record({**value, page.RUNS: []})  # the log and panels have them
         yield from asked(record)
         yield from sorted(panels(interlock, record), key=lambda one: one.is_reference)
@@ -148,7 +147,7 @@ def events(
     export_to(out, export, follow=follow)
     if out:
         value = {"file": str(out), "events": export.count}
-        shell.answer(value, show=fields)
+        shell.answer(value)
 
 
 @guarded
@@ -236,7 +235,7 @@ def machines(
     chosen = [machine for name, machine in MACHINES.items() if name in (names or MACHINES)]
     if diagram:
         drawn = {machine.name: mermaid(machine) for machine in chosen}
-        shell.answer(drawn, show=lambda _: [LongText("\n\n".join(drawn.values()))])
+        shell.answer(drawn, show=lambda _: [Verbatim("\n\n".join(drawn.values()))])
         return
     value = [outline_of(machine) for machine in chosen]
     shell.answer(value, show=page.machines)

@@ -6,37 +6,34 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlock.workers.terminal.page import (
-    CopyableText,
-    Line,
-    MarkedText,
+    Link,
     Part,
-    RecordLink,
     Section,
     Sentence,
-    Since,
+    StateName,
     Table,
-    Until,
+    Time,
+    Verbatim,
 )
-from interlock.workers.terminal.page_parts import state_name
 
 PEOPLE = {"person", "producer"}
 
 
 def explained(value: Mapping[str, Any]) -> Iterator[Part | Section]:
     """Yield the state of a record, what it waits for, and each trigger of its state."""
-    state = state_name(value["machine"], value["state"])
-    yield Line((RecordLink(value["id"]), " is ", state, " for ", Since(value["since_ms"])))
+    state = StateName(value["machine"], value["state"])
+    yield Sentence((Link(value["id"]), " is ", state, " for ", Time(value["since_ms"])))
     if value["outlook"]:
         yield Sentence(value["outlook"])
     if value["family"]:
         yield Sentence(value["family"])
     for effect, why in value["failures"].items():
-        yield Line((MarkedText(f"{effect} failed last: ", "soft"), why))
+        yield Sentence((Sentence(f"{effect} failed last: ", "soft"), why))
     if value["waits"]:
         rows = [
             (
-                "" if each["since_ms"] is None else Since(each["since_ms"]),
-                "" if each["until_ms"] is None else Until(each["until_ms"]),
+                "" if each["since_ms"] is None else Time(each["since_ms"]),
+                "" if each["until_ms"] is None else Time(each["until_ms"], "left"),
                 each["what"],
             )
             for each in value["waits"]
@@ -46,7 +43,7 @@ def explained(value: Mapping[str, Any]) -> Iterator[Part | Section]:
         yield Sentence("It has ended: nothing moves it any more.")
         if value["again"]:
             yield Sentence("To do its work again:", "soft")
-            yield Sentence(CopyableText(value["again"]))
+            yield Sentence(Verbatim(value["again"]))
         return
     yield from triggers(value)
 
@@ -57,7 +54,7 @@ def triggers(value: Mapping[str, Any]) -> Iterator[Part | Section]:
     rows = [
         (
             each["trigger"],
-            state_name(machine, each["target"]),
+            StateName(machine, each["target"]),
             ", ".join(each["by"]),
             each["command"],
         )

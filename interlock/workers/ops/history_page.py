@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.event import words_of
-from interlock.workers.terminal.page import Line, MarkedText, Part, Quote, Sentence
-from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.page import Part, Sentence, StateName
 from interlock.workers.terminal.screen import short
 from interlock.workers.text import clock, moment
 
@@ -42,12 +41,12 @@ def history(
 def _event(line: Mapping[str, Any], machine: str) -> Iterator[Part]:
     roles = [code[3:] for code in line["cause"]["codes"] if code.startswith("as:")]
     as_roles = f" as {', '.join(roles)}" if roles else ""
-    head = (f"{line['version']:>4}  ", MarkedText(f"{clock(line['at_ms'])}  ", "soft"))
-    states = [state_name(machine, line[end]) for end in ("source", "target") if line[end]]
+    head = (f"{line['version']:>4}  ", Sentence(f"{clock(line['at_ms'])}  ", "soft"))
+    states = [StateName(machine, line[end]) for end in ("source", "target") if line[end]]
     way = [cell for state in states for cell in ("  ", state)]
-    by = MarkedText(f"  by {line['cause']['actor']}{as_roles}", "soft")
-    yield Line((*head, MarkedText(line["trigger"], "strong"), *way, by))
-    yield Quote(short(reasons_of(line), REASON_LENGTH_MAX), "soft")
+    by = Sentence(f"  by {line['cause']['actor']}{as_roles}", "soft")
+    yield Sentence((*head, Sentence(line["trigger"], "strong"), *way, by))
+    yield Sentence(short(reasons_of(line), REASON_LENGTH_MAX), "soft", is_quoted=True)
 
 
 def _note(line: Mapping[str, Any]) -> Iterator[Part]:
@@ -57,7 +56,7 @@ def _note(line: Mapping[str, Any]) -> Iterator[Part]:
     yield Sentence(text, "soft")
     if error:
         # Whole, because it is the reason why a person is asked in the end.
-        yield Quote(error, "soft")
+        yield Sentence(error, "soft", is_quoted=True)
 
 
 def without_routine(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

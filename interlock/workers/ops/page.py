@@ -15,19 +15,15 @@ from interlock.workers.processes.sandbox import BUBBLEWRAP, NONE
 from interlock.workers.systems import plain_request, systems, words_of
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.page import (
-    Cell,
-    CopyableText,
-    Line,
-    MarkedText,
-    NamedCells,
+    Link,
     Part,
-    RecordLink,
     Section,
     Sentence,
-    Since,
+    StateName,
     Table,
+    Time,
+    Verbatim,
 )
-from interlock.workers.terminal.page_parts import state_name
 from interlock.workers.terminal.screen import counted, counts_text, program, short
 from interlock.workers.text import duration, is_said, moment
 
@@ -69,16 +65,16 @@ def record(value: Mapping[str, Any]) -> Iterator[Part]:
     version = f"  version {value['version']}"
     if value["entered"] != value["version"]:
         version += f", in this state since version {value['entered']}"
-    paused = MarkedText("  paused" if value["paused"] else "", "ask")
-    state = state_name(value["machine"], value["state"], asks=bool(value["cards"]))
-    yield Line((RecordLink(value["id"]), "  ", state, MarkedText(version, "soft"), paused))
+    paused = Sentence("  paused" if value["paused"] else "", "ask")
+    state = StateName(value["machine"], value["state"], asks=bool(value["cards"]))
+    yield Sentence((Link(value["id"]), "  ", state, Sentence(version, "soft"), paused))
     questions = [card["question"] for card in value["cards"]]
     reasons = [reason for reason in failure_reasons(value) if not is_said(reason, questions)]
     yield record_facts(value, [*questions, *reasons])
     if value["outlook"]:
         yield Sentence(value["outlook"])
     for reason in reasons:
-        yield Line((MarkedText("why  ", "soft"), reason))
+        yield Sentence((Sentence("why  ", "soft"), reason))
     yield from cards(value["cards"], otherwise=f"{value['id']} itself asks nobody anything")
     if value[RUNS]:
         yield runs(value[RUNS])
@@ -87,7 +83,7 @@ def record(value: Mapping[str, Any]) -> Iterator[Part]:
 def runs(found: Iterable[Mapping[str, Any]]) -> Table:
     """Return the start, the steps and the end of each run of an effect."""
     rows = [
-        (run["effect"], part.removesuffix("s"), Since(row["at_ms"]), _detail(row))
+        (run["effect"], part.removesuffix("s"), Time(row["at_ms"]), _detail(row))
         for run in found
         for part in ("started", "steps", "finished")
         for row in run[part]
@@ -99,7 +95,7 @@ def _detail(row: Mapping[str, Any]) -> str:
     return short({name: value for name, value in row.items() if name != "at_ms"})
 
 
-def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> NamedCells:
+def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Mapping[str, object]:
     """Return the fields of a record, but not why it failed where a text below says that whole."""
     details = value["details"]
     facts = dict(details.items() if details else shown_fields(value["machine"], value["data"]))
@@ -114,7 +110,7 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> NamedCe
         effect_text(entry, failed=entry["suffix"] in value["failures"])
         for entry in value["entries"]
     )
-    return NamedCells({**facts, "effects": "; ".join(effects)})
+    return {**facts, "effects": "; ".join(effects)}
 
 
 def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
@@ -174,10 +170,10 @@ def records(value: Mapping[str, Any]) -> Iterator[Part]:
     """Yield a list of records, and for each machine how many are in each state."""
     rows = [
         (
-            RecordLink(row["id"]),
+            Link(row["id"]),
             row["machine"],
-            state_name(row["machine"], row["state"], asks=row["waits_for_person"]),
-            Since(row["since_ms"]),
+            StateName(row["machine"], row["state"], asks=row["waits_for_person"]),
+            Time(row["since_ms"]),
             short(row["title"]),
         )
         for row in value["records"]
@@ -206,23 +202,21 @@ def up(
     if addresses["console"] != api:
         console = f"{program()} console"
         yield Sentence(f"The console, for one browser; `{console}` prints another such link:")
-        yield Line(("  ", MarkedText(addresses["console"], "strong")))
-    yield NamedCells(
-        {
-            "store and broker": addresses["store"],
-            "console": api,
-            "HTTP API": f"{api}/v1" if api else "",
-            "Flower": f"{addresses['flower']}, and with its login in {addresses['login']}",
-            "logs": addresses["logs"],
-        }
-    )
+        yield Sentence(("  ", Sentence(addresses["console"], "strong")))
+    yield {
+        "store and broker": addresses["store"],
+        "console": api,
+        "HTTP API": f"{api}/v1" if api else "",
+        "Flower": f"{addresses['flower']}, and with its login in {addresses['login']}",
+        "logs": addresses["logs"],
+    }
     chosen = f"export INTERLOCK_HOME={shlex.quote(str(home))}"
     plain = None if has_own else plain_request()
     submit = f"{program()} {plain.command if plain else 'cards'}"
     lines = (chosen, submit) if named else (submit, f"{chosen}    # first, from another folder")
     yield Sentence("in another terminal:" if named else "in another terminal, in this folder:")
     for line in lines:
-        yield Sentence(CopyableText(line))
+        yield Sentence(Verbatim(line))
 
 
 def machines(value: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
@@ -247,14 +241,14 @@ def machines(value: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
         yield Section(f"{machine['name']}: rows", [Table(columns, rows)])
 
 
-def verification(report: Mapping[str, Any]) -> Iterator[Line]:
+def verification(report: Mapping[str, Any]) -> Iterator[Sentence]:
     """Yield whether logs and records agree."""
     for fault in report["faults"]:
-        yield Line((MarkedText("fault ", "bad"), fault))
+        yield Sentence((Sentence("fault ", "bad"), fault))
     faults = len(report["faults"])
     agreement = counted(faults, "fault") if faults else "every record agrees with its log"
     seen = f"{counted(report['records'], 'record')}, {counted(report['transitions'], 'transition')}"
-    yield Line((f"{seen}: {agreement}",))
+    yield Sentence(f"{seen}: {agreement}")
 
 
 def verdict(value: Mapping[str, Any]) -> str:
@@ -277,9 +271,9 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
     """Yield whether all is well, the durability, the depths of queues, and the counts by state."""
     well = value["workers"] and not value["problems"]
     yield Sentence(verdict(value), "good" if well else "bad")
-    yield Line((MarkedText(value["level"], "strong"), f"  {value['promise']}"))
+    yield Sentence((Sentence(value["level"], "strong"), f"  {value['promise']}"))
     counts = {name: counts_text(each) for name, each in value["machines"].items() if each}
-    facts: dict[str, Cell] = {
+    facts: dict[str, object] = {
         **{name: str(fact) for name, fact in value["store"].items()},
         "messages are sent": ENQUEUE[value["enqueue"]],
         **value["systems"],
@@ -290,7 +284,7 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
         **dict(_of_computers(value)),
         "workers": ", ".join(value["workers"]) or "none",
     }
-    yield NamedCells(facts)
+    yield facts
     if value["rejected_messages"]:
         rows = [
             (message["kind"], short(message["reason"]), short(message["body"]))
@@ -302,13 +296,13 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
         yield Sentence(problem, "bad")
 
 
-def _of_computers(value: Mapping[str, Any]) -> Iterator[tuple[str, MarkedText]]:
+def _of_computers(value: Mapping[str, Any]) -> Iterator[tuple[str, Sentence]]:
     for name, why in value["left_out"].items():
-        yield f"capability left out: {name}", MarkedText(why, "bad")
+        yield f"capability left out: {name}", Sentence(why, "bad")
     for host, level in value["sandboxes"].items():
         is_open = level != NONE and not value["asks_password"]
         said = f"{SAID_OF[level]}{OPEN_STORE if is_open else ''}"
-        yield f"agents of {host} run", MarkedText(said, "bad" if level == NONE or is_open else "")
+        yield f"agents of {host} run", Sentence(said, "bad" if level == NONE or is_open else "")
 
 
 def capabilities(value: Mapping[str, Any]) -> Iterator[Part]:
@@ -327,5 +321,5 @@ def capabilities(value: Mapping[str, Any]) -> Iterator[Part]:
         named = "INTERLOCK_CAPABILITIES is not set, and no `interlock up` with it runs here yet"
         yield Sentence(named, "ask")
     for name, why in value["left_out"].items():
-        left_out = MarkedText("left out ", "bad")
-        yield Line((left_out, MarkedText(f"{name}: ", "strong"), why))
+        left_out = Sentence("left out ", "bad")
+        yield Sentence((left_out, Sentence(f"{name}: ", "strong"), why))

@@ -14,7 +14,7 @@ from interlock.workers.client import Client
 from interlock.workers.producer_message import one_line
 from interlock.workers.producer_message import replay as replay_message
 from interlock.workers.terminal.command import Shell, guarded
-from interlock.workers.terminal.page import Line, Part, RecordLink, Sentence, Since, Table
+from interlock.workers.terminal.page import Link, Part, Sentence, Table, Time
 from interlock.workers.terminal.page_parts import fields
 
 if TYPE_CHECKING:  # imported where it is opened
@@ -112,7 +112,7 @@ def _replayed(interlock: Client | HttpClient, message: RejectedMessage) -> dict[
 
 def _table(found: Sequence[dict[str, Any]]) -> list[Table]:
     rows = [
-        (each["id"], Since(each["at_ms"]), each["kind"], each["verb"], each["reason"])
+        (each["id"], Time(each["at_ms"]), each["kind"], each["verb"], each["reason"])
         for each in found
     ]
     return [Table(("Id", "When", "Rejected", "Asked for", "Why"), rows, NONE)]
@@ -126,4 +126,4 @@ def _whole(message: dict[str, Any]) -> list[Part]:
 def _answers(done: Sequence[dict[str, Any]]) -> list[Part]:
     if not done:
         return [Sentence(NONE, "soft")]
-    return [Line((RecordLink(each.pop("id")), f"  {one_line(each)}")) for each in map(dict, done)]
+    return [Sentence((Link(each.pop("id")), f"  {one_line(each)}")) for each in map(dict, done)]

@@ -17,7 +17,7 @@ from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.client import Client
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems, told_fields
-from interlock.workers.terminal.page import NamedCells, Part, Quote, Section, Sentence
+from interlock.workers.terminal.page import Part, Section, Sentence
 from interlock.workers.text import value_words, visible_json
 
 OPEN = "Nothing yet: it has not ended."
@@ -99,13 +99,13 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[Part]:
         if isinstance(value, Mapping):
             said = {as_words(key): _text(each) for key, each in value.items() if each}
             technical = {key: each for key, each in said.items() if CODE.fullmatch(each)}
-            yield NamedCells({key: each for key, each in said.items() if key not in technical})
+            yield {key: each for key, each in said.items() if key not in technical}
             if technical:
-                yield NamedCells(technical, TECHNICAL)
+                yield Section(TECHNICAL, [technical], is_folded=True)
         elif len(fields) == 1 and isinstance(value, str):
-            yield Quote(value)
+            yield Sentence(value, is_quoted=True)
         else:
-            yield NamedCells({as_words(name.rpartition(".")[2]): _text(value)})
+            yield {as_words(name.rpartition(".")[2]): _text(value)}
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,6 @@ import typer
 from interlock.workers.ops import explained_page
 from interlock.workers.ops.explained import explained
 from interlock.workers.terminal.command import Actor, Id, Reason, Shell, guarded
-from interlock.workers.terminal.page_parts import record_answer
 
 Fields = Annotated[
     str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
@@ -43,7 +42,7 @@ def explain(
     payload = shell.json_object(fields_json, "--payload")
     found = opened.explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
-    shell.answer(value | asdict(found), show=record_answer)
+    shell.answer(value | asdict(found))
 
 
 @guarded(actor="person")

@@ -11,15 +11,7 @@ from interlock.workers.engine.agent_output import AgentOutput, look_at
 from interlock.workers.engine.printed_calls import output_source
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
 from interlock.workers.supervision.record_diffs import is_final
-from interlock.workers.terminal.page import (
-    Cell,
-    LivePart,
-    LongText,
-    NamedCells,
-    Sentence,
-    Since,
-    StillPart,
-)
+from interlock.workers.terminal.page import LivePart, Part, Sentence, Time, Verbatim
 from interlock.workers.terminal.page_parts import diff_parts
 from interlock.workers.text import moment
 
@@ -37,18 +29,18 @@ def agent_output(client: Client, record: Record) -> LivePart:
 
 def shown_output(record_id: str, found: AgentOutput) -> LivePart:
     """Return the output of a record's agent as a part of a page."""
-    parts: list[Sentence | NamedCells | LongText] = []
+    parts: list[Part] = []
     if found.source is not None:
-        printed_ms, facts = found.printed_ms, dict[str, Cell]()
+        printed_ms, facts = found.printed_ms, dict[str, object]()
         facts["computer"] = found.source.host
         if printed_ms is not None:
-            facts["silent for"] = Since(printed_ms)
-        parts.append(NamedCells(facts))
+            facts["silent for"] = Time(printed_ms)
+        parts.append(facts)
     if found.sentence:
         parts.append(Sentence(found.sentence, "soft"))
     if found.part is not None:
         named = {"output": found.part.output, "errors": found.part.errors}
-        parts += [LongText(_last_lines(text), name) for name, text in named.items() if text]
+        parts += [Verbatim(_last_lines(text), name) for name, text in named.items() if text]
     return LivePart("output", record_id, found.stamp, parts)
 
 
@@ -65,12 +57,12 @@ def shown_diff(client: Client, record_id: str, found: RecordDiff, between: str =
     return LivePart("diff", record_id, found.stamp, parts, query, is_followed=is_followed)
 
 
-def _diff_parts(found: RecordDiff, *, is_here: bool) -> Iterator[StillPart]:
+def _diff_parts(found: RecordDiff, *, is_here: bool) -> Iterator[Part]:
     if not is_here:
         at_ms = found.compared_ms
         # The page is not renewed after the answer, so how long ago it was would soon be wrong.
         at = "" if at_ms is None else moment(at_ms)
-        yield NamedCells({"computer": found.host, "compared": at})
+        yield {"computer": found.host, "compared": at}
     if found.state is DiffState.NONE and is_here:
         yield Sentence(f"It cannot be shown: {found.detail}", "soft")
     elif found.detail:

@@ -6,15 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.scales import Level
-from interlock.workers.terminal.page import (
-    CopyableText,
-    Line,
-    Part,
-    Quote,
-    RecordLink,
-    Sentence,
-)
-from interlock.workers.terminal.page_parts import state_name
+from interlock.workers.terminal.page import Link, Part, Sentence, StateName, Verbatim
 from interlock.workers.terminal.screen import out, short, state_text
 from interlock.workers.text import moment
 
@@ -39,21 +31,21 @@ def cards(
         yield Sentence(otherwise, "soft")
     for card in found:
         record_id = card["record_id"]
-        state = state_name(card["machine"], card["state"], asks=True)
+        state = StateName(card["machine"], card["state"], asks=True)
         # Cut to the width, so that no part of it begins a row, as a command of ours does.
         taken = len(record_id) + len(GAP) + len(state_text(state.words, state.meaning)) + len(GAP)
         room = max(out.width - taken, TITLE_LENGTH_MIN)
         # A record without a title has its id as the title of its card.
         title = "" if card["title"] == record_id else GAP + short(card["title"], room)
-        yield Line((RecordLink(record_id), title, GAP, state))
-        yield Quote(card["question"])
+        yield Sentence((Link(record_id), title, GAP, state))
+        yield Sentence(card["question"], is_quoted=True)
         for said in _about(card):
             yield Sentence(f"  {said}", "soft")
         if card["inspect"]:
-            yield Sentence(CopyableText(card["inspect"]))
+            yield Sentence(Verbatim(card["inspect"]))
         for offer in (*card.get("suggestions", ()), *card["affordances"]):
             yield Sentence(f"  {offer['says']}", "soft")
-            yield Sentence(CopyableText(offer["command"]))
+            yield Sentence(Verbatim(offer["command"]))
 
 
 def sure_words(confidence: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import Parameter, signature
@@ -34,8 +34,8 @@ from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.tracing import traced_command
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
-from interlock.workers.terminal.page import Page
-from interlock.workers.terminal.page_parts import record_answer, record_state
+from interlock.workers.terminal.page import Part
+from interlock.workers.terminal.page_parts import plain_answer, record_state
 from interlock.workers.terminal.printed_page import PagePrinter
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
 from interlock.workers.up_file import local_settings, settings_here
@@ -103,11 +103,19 @@ class Shell:
         """
         return self.api(actor) or self.client(actor)
 
-    def answer(self, value: Any, *, show: Callable[[Any], Page], now_ms: int | None = None) -> None:
+    def answer(
+        self,
+        value: Any,
+        *,
+        show: Callable[[Any], Iterable[Part]] = plain_answer,
+        now_ms: int | None = None,
+    ) -> None:
         """Print a value for a program, or for a person: as the page that `show` makes of it.
 
         The value is data of JSON, such as `[asdict(row) for row in rows]`: whatever else is in it,
-        a program gets as text. Its times are told from `now_ms` on, and without it by their dates.
+        a program gets as text. Without `show`, an `id` with its `answer` is one line, rows with
+        `id`, `replayed` and `error` are what became of each submission, and of any other mapping
+        each field is shown. Times are counted from `now_ms` on, and without it have their dates.
         """
         if self.as_json:
             typer.echo(visible_json(value))
@@ -127,7 +135,7 @@ class Shell:
         """Print what a pause, resume or retry came to. Exit with 1 if it had nothing to act on."""
         unchanged = status == "already" and not self.as_json
         said = "nothing changed: it is so already" if unchanged else status
-        self.answer({"id": record_id, "answer": said}, show=record_answer)
+        self.answer({"id": record_id, "answer": said})
         if status in ("ended", "nothing"):
             raise typer.Exit(1)
 

@@ -3,87 +3,104 @@
 `printed_page.py` prints them in a terminal, and the console has templates for them; both make text
 from outside visible or escape it. The `page.py` of a system makes its parts, and has a
 `SystemPage`, which `page` in the registry names.
+
+A cell is any value: a text or number is shown as it is, and None as nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from interlock.kernel.event import Event, Note
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.record import Record
+from interlock.kernel.shown_stage import as_words, shown_stage, shown_state
 from interlock.workers.client import Client
+from interlock.workers.text import moment
 
-Query = Mapping[str, str]  # the view of a page that is asked for, or the fields of a form
 # Failed; a person has to act; of little weight; what a line is about; as wished, which has a colour
 # in a terminal only.
 Tone = Literal["", "bad", "ask", "soft", "strong", "good"]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordLink:
-    """A text that leads to the page of a record; without a text, the record's id."""
+class Link:
+    """A text that leads to the page of a record, or to another view of the page of a system.
 
-    kind: ClassVar[str] = "record"
-    id: str
+    `to` is the record's id, which is shown where there is no text, or the query of the view.
+    """
+
+    kind: ClassVar[str] = "link"
+    to: str | Mapping[str, str]
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ViewLink:
-    """A text that leads to another view of the page of a system."""
-
-    kind: ClassVar[str] = "view"
-    text: str
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
 class StateName:
-    """What people call a state, in the colour and shape of what it means, as far as that is known.
+    """What people call a state of a machine, in the colour and shape of what it means.
 
-    `state_name` makes it of the state of a machine.
+    `asks` says whether the record in it waits for a person. Without it, of many records or none,
+    the state means that only if it asks a person in every record. A state of a machine that is not
+    there any more has its name alone.
     """
 
     kind: ClassVar[str] = "state"
-    words: str
-    meaning: Meaning | None
+    machine: str
+    state: str
+    asks: bool | None = None
+    words: str = field(init=False)
+    meaning: Meaning | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look the state up in the table of its machine."""
+        words, meaning = as_words(self.state), None
+        if self.machine in MACHINES:
+            found = shown_state(MACHINES[self.machine], self.state, asks=self.asks)
+            words, meaning = found.words, found.meaning
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "meaning", meaning)
+
+    @classmethod
+    def of(cls, record: Record) -> StateName:
+        """Return the state of a record."""
+        machine = MACHINES.get(record.machine)
+        asks = machine and shown_stage(machine, record.state).waits_for_person(record.data)
+        return cls(record.machine, record.state, bool(asks))
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedText:
-    """A text that needs to be looked at, or that does not."""
+class Time:
+    """A time in ms since 1970, by the store.
 
-    kind: ClassVar[str] = "marked"
+    It is shown as how long `ago` it was, how long is `left` until then, its `date` or, below that,
+    its time of the day (`clock`), in UTC. str() of it has the date.
+    """
+
+    kind: ClassVar[str] = "time"
+    at_ms: float
+    form: Literal["ago", "left", "date", "clock"] = "ago"
+
+    def __str__(self) -> str:
+        """Return the time by its date: "2026-01-31 23:59:59 UTC"."""
+        return moment(self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A text in a fixed-width face.
+
+    In a cell, it is a command, path or name that people copy: it has a button for that. As a part
+    of its own, it has several lines, below its `name`. With a `path` it is the diff of this file,
+    in which what was added or removed shows.
+    """
+
+    kind: ClassVar[str] = "verbatim"
     text: str
-    tone: Tone
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """A time by the store in ms, shown as how long ago it was."""
-
-    kind: ClassVar[str] = "since"
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """A time by the store in ms, shown as how long it is until then; `what` happens then, or ''."""
-
-    kind: ClassVar[str] = "until"
-    at_ms: int
-    what: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyableText:
-    """A command, path or name, in a fixed-width face and with a button that copies it."""
-
-    kind: ClassVar[str] = "copyable"
-    text: str
+    name: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,77 +110,33 @@ class Button:
     kind: ClassVar[str] = "button"
     act: str
     text: str
-    fields: Query
+    fields: Mapping[str, str]
     command: str = ""
-
-
-Link = RecordLink | ViewLink
-Cell = str | int | Link | StateName | MarkedText | Since | Until | CopyableText | Button
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, or a link of its own. In a soft one, what is between backticks can be copied."""
+    """A cell with a tone, or several cells one after the other with no blank between them.
 
-    kind: ClassVar[str] = "sentence"
-    text: Cell
-    tone: Tone = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Texts, states and links one after the other, with no blank between them."""
-
-    kind: ClassVar[str] = "line"
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """What others wrote, or a reason, with an indent of its own: no line of it looks like ours."""
-
-    kind: ClassVar[str] = "quote"
-    text: str
-    tone: Tone = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedCells:
-    """Names with what they stand for. An empty text is left out.
-
-    Where there is a `summary`, a page of the console shows only this until a person opens it.
+    It is a paragraph or, in a cell, a part of one. In a soft paragraph, what is between backticks
+    can be copied. A text that `is_quoted` is what others wrote, or a reason: it has an indent of
+    its own, so that no line of it looks like ours.
     """
 
-    kind: ClassVar[str] = "facts"
-    rows: Mapping[str, Cell]
-    summary: str = ""
+    kind: ClassVar[str] = "sentence"
+    text: object
+    tone: Tone = ""
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under the names of their columns; `empty` is the soft sentence if there is none.
-
-    A `summary` folds it as it folds NamedCells.
-    """
+    """Rows of cells under the names of their columns; `empty` is the soft sentence if none is."""
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[object]]
     empty: str = ""
-    summary: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LongText:
-    """A text of several lines in a fixed-width face.
-
-    With a `path` it is the diff of this file, in which what was added or removed shows.
-    """
-
-    kind: ClassVar[str] = "text"
-    text: str
-    name: str = ""
-    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +202,7 @@ class ActForm:
     act: str
     button: str
     fields: Sequence[InputField]
-    hidden: Query = field(default_factory=dict)
-
-
-StillPart = (
-    Sentence | Line | Quote | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
-)
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,12 +218,9 @@ class LivePart:
     what: Literal["output", "diff"]
     record: str
     stamp: str
-    parts: Sequence[StillPart]
-    query: Query = field(default_factory=dict)
+    parts: Sequence[Part]
+    query: Mapping[str, str] = field(default_factory=dict)
     is_followed: bool = True
-
-
-Part = StillPart | LivePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,29 +228,38 @@ class Section:
     """A part of a page with a heading. Where it is live, what it shows is renewed by itself.
 
     The page of a card has one that comes `first` above the question, and a `wide` one below it. On
-    the page of a record, one that is for reference comes after what has happened.
+    the page of a record, one that is for reference comes after what has happened. A section may be
+    a part of another one. Of one that is folded, a page of the console shows the title alone until
+    a person opens it.
+
+    Where its parts take long to read and seldom change, `read` returns them in the view of a page:
+    the console keeps them for some seconds, for all who look at the same view. It does not show the
+    section where there are none.
     """
 
+    kind: ClassVar[str] = "section"
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[Part] = ()
     is_live: bool = True
     place: Literal["", "first", "wide"] = ""
     is_reference: bool = False
+    is_folded: bool = False
+    read: Callable[[], Sequence[Part]] | None = None
 
 
-Page = Iterable[Part | Section]  # as a command prints it
-
-
-@dataclass(frozen=True, slots=True)
-class SlowSection:
-    """A section that takes long to read and seldom changes; `name` distinguishes those of a view.
-
-    The console keeps it for some seconds, for all who look at the same view. `read` returns None
-    where there is nothing to show.
-    """
-
-    name: str
-    read: Callable[[], Section | None]
+# A mapping is names with the cells that they stand for: one that is '' or None is left out.
+Part = (
+    Mapping[str, object]
+    | Sentence
+    | Table
+    | Verbatim
+    | Bar
+    | Strip
+    | Drawing
+    | ActForm
+    | LivePart
+    | Section
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,21 +271,7 @@ class PageAct:
     """
 
     needs: Literal["submit", "operate"]
-    run: Callable[[Client, Query], RecordLink | ViewLink]
-
-
-@dataclass(frozen=True, slots=True)
-class ToldLine:
-    """What a line of a log says to people: a sentence, and below it words and values.
-
-    A line whose text is '' only says how the work was carried out, and is folded.
-    """
-
-    text: str
-    parts: Sequence[StillPart] = ()
-
-
-Teller = Callable[[Sequence[Event | Note]], Mapping[str, ToldLine]]
+    run: Callable[[Client, Mapping[str, str]], Link]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +286,7 @@ class Health:
     problems: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     gauges: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    notice: Line | None = None
+    notice: Sentence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,18 +294,22 @@ class SystemPage:
     """The page of a system in the console: what it shows, to whom, and what people can do there.
 
     Only those who may see the records of all these `machines` see it and use its acts. `view`
-    returns its sections; the query is empty at first, and else that of a `ViewLink`. `panels` give,
-    for a machine, the sections that the page of each of its records shows in addition. `tellers`
-    give, for a machine, what tells the lines of a log, the oldest first, by their positions: lines
-    that a teller leaves out are told as those of any machine.
+    returns its sections; the query is empty at first, and else that of a `Link`. `panels` give,
+    for a machine, the sections that the page of each of its records shows in addition. `timelines`
+    give, for a machine, what gets the lines of a log, the oldest first, and returns by the position
+    of a line a section, whose title is what the line says to people. Without a title the line only
+    says how the work was carried out, and is folded. A line that is left out says what it says for
+    any machine.
     """
 
     title: str
     question: str
     machines: Sequence[str]
-    view: Callable[[Client, Query], Sequence[Section | SlowSection]]
+    view: Callable[[Client, Mapping[str, str]], Sequence[Section]]
     panels: Mapping[str, Callable[[Client, Record], Sequence[Section]]] = field(
         default_factory=dict
     )
-    tellers: Mapping[str, Teller] = field(default_factory=dict)
+    timelines: Mapping[str, Callable[[Sequence[Event | Note]], Mapping[str, Section]]] = field(
+        default_factory=dict
+    )
     acts: Mapping[str, PageAct] = field(default_factory=dict)

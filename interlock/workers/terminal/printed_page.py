@@ -6,7 +6,7 @@ the command is printed that does the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.padding import Padding
 from rich.text import Text
@@ -14,29 +14,20 @@ from rich.text import Text
 from interlock.workers.terminal.page import (
     Bar,
     Button,
-    Cell,
-    CopyableText,
-    Line,
+    Link,
     LivePart,
-    LongText,
-    MarkedText,
-    NamedCells,
-    Page,
     Part,
-    Quote,
-    RecordLink,
     Section,
     Sentence,
-    Since,
     StateName,
     Strip,
     Table,
+    Time,
     Tone,
-    Until,
-    ViewLink,
+    Verbatim,
 )
 from interlock.workers.terminal.screen import Grid, command_line, grid, out, state_text
-from interlock.workers.text import age, moment, visible, visible_line
+from interlock.workers.text import age, clock, visible, visible_line
 
 STYLES: Mapping[Tone, str] = {
     "": "",
@@ -59,30 +50,25 @@ class PagePrinter:
     def __init__(self, now_ms: int | None = None) -> None:
         self._now_ms = now_ms
 
-    def print(self, page: Page) -> None:
+    def print(self, page: Iterable[Part]) -> None:
         """Print the parts of a page, one below the other."""
         for part in page:
-            if isinstance(part, Section):
-                out.print(Text(visible_line(part.title), "bold"))
-                self.print(part.parts)
-            else:
-                self._print_part(part)
+            self._print_part(part)
 
     def _print_part(self, part: Part) -> None:
         match part:
+            case Section():
+                # Nothing is folded here, so the title of what is to be opened would say nothing.
+                if not part.is_folded:
+                    out.print(Text(visible_line(part.title), "bold"))
+                self.print(part.parts)
             case Sentence():
                 self._print_sentence(part)
-            case Line(cells=cells):
-                # Not folded, so that it is one line for grep.
-                out.print(Text.assemble(*map(self._inline, cells)), soft_wrap=True)
-            case Quote(text=text, tone=tone):
-                said = Text(visible_line(text), STYLES[tone])
-                out.print(Padding(said, QUOTE_PADDING, expand=False))
-            case NamedCells():
+            case Mapping():
                 out.print(self._named(part))
             case Table():
                 self._print_table(part)
-            case LongText():
+            case Verbatim():
                 self._print_text(part)
             case Bar():
                 _print_line(f"{part.name}: {part.text}", STYLES[part.tone])
@@ -93,22 +79,23 @@ class PagePrinter:
 
     def _print_sentence(self, part: Sentence) -> None:
         match part.text:
-            case ViewLink():
+            case Link(to=Mapping()):
                 pass
-            case CopyableText(text=command):
+            case Verbatim(text=command):
                 command_line(visible_line(command))
-            case cell:
-                text = self._cell(cell)
-                text.style = text.style or STYLES[part.tone]
-                # Not folded, so that a command in it works when it is pasted into a shell.
-                out.print(text, soft_wrap=True)
+            case _ if part.is_quoted:
+                out.print(Padding(self._cell(part), QUOTE_PADDING, expand=False))
+            case _:
+                # Not folded, so that it is one line for grep, and a command in it works when it is
+                # pasted into a shell.
+                out.print(self._cell(part), soft_wrap=True)
 
-    def _named(self, part: NamedCells) -> Grid:
+    def _named(self, cells: Mapping[str, object]) -> Grid:
         facts = grid("", "")
         # Folded, so that no path and no command is cut.
         facts.columns[-1].no_wrap, facts.columns[-1].overflow = False, "fold"
-        for name, cell in part.rows.items():
-            if cell != "":
+        for name, cell in cells.items():
+            if cell not in ("", None):
                 facts.add_row(name, self._cell(cell))
         return facts
 
@@ -118,7 +105,7 @@ class PagePrinter:
                 _print_line(part.empty, "dim")
             return
         # Commands are the last column. They are printed below, where nothing is cut or folded.
-        commands = [cell for row in part.rows if isinstance(cell := row[-1], Button | CopyableText)]
+        commands = [cell for row in part.rows if isinstance(cell := row[-1], Button | Verbatim)]
         width = len(part.columns) - bool(commands)
         titles = [_title_in(row) for row in part.rows]
         names = [name.lower() for name in part.columns[:width]]
@@ -127,8 +114,7 @@ class PagePrinter:
             column.justify = "right" if isinstance(cell, int) else "left"
         for row, title in zip(part.rows, titles, strict=True):
             # The title stands in the last column, which alone is cut where the terminal is narrow.
-            ids = (cell.id if isinstance(cell, RecordLink) else cell for cell in row[:width])
-            *shown, last = map(self._cell, ids)
+            *shown, last = (self._cell(_id_of(cell)) for cell in row[:width])
             # An empty cell has a dash, so that each text stands below its column's name.
             about = Text.assemble(title, "  " if title and last else "", last)
             table.add_row(*(cell or Text("-", "dim") for cell in shown), about)
@@ -137,7 +123,7 @@ class PagePrinter:
             if command := one.command if isinstance(one, Button) else one.text:
                 command_line(visible_line(command))
 
-    def _print_text(self, part: LongText) -> None:
+    def _print_text(self, part: Verbatim) -> None:
         if part.name:
             _print_line(part.name, "dim")
         for line in visible(part.text.expandtabs()).splitlines():
@@ -152,40 +138,54 @@ class PagePrinter:
             table.add_row(step.name, self._cell(step.state), *rest)
         return table
 
-    def _inline(self, cell: Cell) -> Text:
+    def _inline(self, cell: object) -> Text:
         """Return a cell of a line, in which the id of a record is what the line is about."""
         text = self._cell(cell)
-        text.style = "bold" if isinstance(cell, RecordLink) else text.style
+        text.style = "bold" if isinstance(cell, Link) else text.style
         return text
 
-    def _cell(self, cell: Cell) -> Text:
+    def _cell(self, cell: object) -> Text:
         match cell:
             case StateName(words=words, meaning=meaning):
                 return state_text(visible_line(words), meaning)
-            case MarkedText(text=text, tone=tone):
-                return Text(visible_line(text), STYLES[tone])
+            case Sentence(text=about, tone=tone):
+                text = self._cell(about)
+                text.style = text.style or STYLES[tone]
+                return text
+            case list() | tuple():
+                return Text.assemble(*map(self._inline, cell))
         return Text(visible_line(self._words(cell)))
 
-    def _words(self, cell: Cell) -> str:
+    def _words(self, cell: object) -> str:
         match cell:
-            case RecordLink(id=record, text=title):
+            case Link(to=str() as record, text=title):
                 return f"{record}  {title}" if title not in ("", record) else record
-            case ViewLink(text=text) | CopyableText(text=text):
+            case Link(text=text) | Verbatim(text=text):
                 return text
-            case Since(at_ms=at_ms):
-                return moment(at_ms) if self._now_ms is None else age(self._now_ms - at_ms)
-            case Until(at_ms=at_ms, what=what):
-                left = "" if self._now_ms is None else f"in {age(at_ms - self._now_ms)}"
-                return f"{what} {left or moment(at_ms)}".strip()
-            case Button():
+            case Time():
+                return self._time(cell)
+            case Button() | None:
                 return ""
         return str(cell)
 
+    def _time(self, time: Time) -> str:
+        if time.form == "clock":
+            return clock(time.at_ms)
+        if self._now_ms is None or time.form == "date":
+            return str(time)
+        past = age(self._now_ms - time.at_ms)
+        return past if time.form == "ago" else f"in {age(time.at_ms - self._now_ms)}"
 
-def _title_in(row: Sequence[Cell]) -> str:
+
+def _id_of(cell: object) -> object:
+    """Return the id of a record in place of the link to it."""
+    return cell.to if isinstance(cell, Link) and isinstance(cell.to, str) else cell
+
+
+def _title_in(row: Sequence[object]) -> str:
     """Return the title of the first record of a row that has one beside its id."""
-    links = (cell for cell in row if isinstance(cell, RecordLink))
-    return visible_line(next((link.text for link in links if link.text not in ("", link.id)), ""))
+    links = (cell for cell in row if isinstance(cell, Link) and isinstance(cell.to, str))
+    return visible_line(next((link.text for link in links if link.text not in ("", link.to)), ""))
 
 
 def _print_line(text: str, style: str = "") -> None:

@@ -1,6 +1,6 @@
 """What people see of translations: their text, what is beside a card, the page of the console."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,9 +15,9 @@ def listing(rows: Sequence[dict[str, Any]]) -> Iterator[pages.Part]:
     yield pages.Table(("Translation", "Title", "State", "Since"), [cells(row) for row in rows])
 
 
-def cells(row: dict[str, Any]) -> list[pages.Cell]:
-    state = pages.state_name("translation", row["state"])
-    return [pages.RecordLink(row["id"]), row["title"], state, pages.Since(row["since_ms"])]
+def cells(row: dict[str, Any]) -> list[object]:
+    state = pages.StateName("translation", row["state"])
+    return [pages.Link(row["id"]), row["title"], state, pages.Time(row["since_ms"])]
 
 
 def details(data: TranslationData) -> Iterator[pages.Part]:
@@ -26,7 +26,7 @@ def details(data: TranslationData) -> Iterator[pages.Part]:
     terms = [(each["term"], each["translation"]) for each in data["glossary"]]
     yield pages.Table(("Term", "Translation"), terms, empty="The glossary is empty.")
     if text := data.get("translated"):
-        yield pages.LongText(text, "The translation")
+        yield pages.Verbatim(text, "The translation")
 
 
 def evidence(_: Client, record: Record[TranslationData]) -> Iterator[pages.Section]:
@@ -39,7 +39,7 @@ def panel(client: Client, record: Record[TranslationData]) -> list[pages.Section
     return [pages.Section("Its agent printed", [pages.agent_output(client, record)])]
 
 
-def view(client: Client, _: pages.Query) -> list[pages.Section]:
+def view(client: Client, _: Mapping[str, str]) -> list[pages.Section]:
     """Show the translations that go on, each with a button that cancels it."""
     rows = [
         [*cells(asdict(row)), pages.Button("cancel", "Cancel", {"translation": row.id})]
@@ -50,9 +50,9 @@ def view(client: Client, _: pages.Query) -> list[pages.Section]:
     return [pages.Section("Open", [pages.Table(columns, rows, empty="None is open.")])]
 
 
-def cancel(client: Client, fields: pages.Query) -> pages.RecordLink:
+def cancel(client: Client, fields: Mapping[str, str]) -> pages.Link:
     client.cancel(fields["translation"])
-    return pages.RecordLink(fields["translation"])
+    return pages.Link(fields["translation"])
 
 
 PAGE = pages.SystemPage(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.terminal import page as system_page
-from interlock.workers.terminal.page import Query, Section, SlowSection
+from interlock.workers.terminal.page import Section
 from tests.end_to_end.tasks.coding import git, make_repository
 from tests.round_trips import round_trips
 from tests.systems.jobs.graph_files import read_steps
@@ -393,10 +394,10 @@ def test_the_pages_of_a_damaged_agent_name_its_record_and_the_fault(
     assert browser.get("/records/scout/1").status_code == 200
 
 
-def sections_of(interlock: Client, name: str, query: Query) -> list[Section | None]:
+def sections_of(interlock: Client, name: str, query: Mapping[str, str]) -> list[Section]:
     """Read all sections of a page, also those that the console keeps."""
     view = pages_of(interlock)[name].view(interlock, query)
-    return [one.read() if isinstance(one, SlowSection) else one for one in view]
+    return [replace(one, parts=one.read()) if one.read else one for one in view]
 
 
 def add_rows(interlock: Client, folder: Path, numbers: Iterable[int]) -> None:

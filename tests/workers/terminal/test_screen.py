@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import StringIO
 
 import pytest
@@ -11,7 +12,7 @@ from rich.text import Text
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.command import Shell
-from interlock.workers.terminal.page import Page
+from interlock.workers.terminal.page import Part
 from interlock.workers.terminal.printed_page import PagePrinter
 
 HOSTILE = "x\x1b[2K\x1b[1A\u202ey\x9b"
@@ -127,7 +128,7 @@ def test_a_card_without_a_title_shows_the_id_of_its_record_once(
 def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:
     shown: list[object] = []
 
-    def show(value: object) -> Page:
+    def show(value: object) -> Iterable[Part]:
         shown.append(value)
         return []
 

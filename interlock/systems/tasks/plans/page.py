@@ -7,16 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.system.commands import short
-from interlock.system.pages import (
-    CopyableText,
-    MarkedText,
-    Part,
-    RecordLink,
-    Sentence,
-    Table,
-    Tone,
-    state_name,
-)
+from interlock.system.pages import Link, Part, Sentence, StateName, Table, Tone, Verbatim
 from interlock.systems.tasks.page import states_text
 
 TITLE_LENGTH_MAX = 60
@@ -39,8 +30,8 @@ def checked(value: Row) -> Iterator[Part]:
 
 def submitted(value: Row) -> Iterator[Part]:
     """Yield whether each task of a plan is new, and what to do next."""
-    answers = {True: MarkedText("known already", ""), False: MarkedText("accepted", "good")}
-    rows = [(RecordLink(row["id"]), answers[bool(row["replayed"])]) for row in value["tasks"]]
+    answers = {True: Sentence("known already", ""), False: Sentence("accepted", "good")}
+    rows = [(Link(row["id"]), answers[bool(row["replayed"])]) for row in value["tasks"]]
     yield Table(("Task", "Answer"), rows)
     if value["others"]:
         names = ", ".join(value["others"])
@@ -67,11 +58,11 @@ def plan(value: Row) -> Iterator[Part]:
     rows = [
         (
             row["name"],
-            state_name("task", row["state"]),
+            StateName("task", row["state"]),
             row["role"],
             ", ".join(row["after"]),
             short(row["title"], TITLE_LENGTH_MAX),
-            MarkedText(row["why"], "bad"),
+            Sentence(row["why"], "bad"),
         )
         for row in value["tasks"]
     ]
@@ -79,7 +70,7 @@ def plan(value: Row) -> Iterator[Part]:
     if any(row["proposal"] for row in value["tasks"]):
         words = (value["backlog"], value["name"], "--seen", value["seen"])
         for choice in ("approve", "reject"):
-            yield Sentence(CopyableText(shlex.join(("interlock", "plan", choice, *words))))
+            yield Sentence(Verbatim(shlex.join(("interlock", "plan", choice, *words))))
 
 
 def plans(rows: Sequence[Row]) -> list[Part]:
@@ -92,12 +83,12 @@ def decided(value: Row) -> Iterator[Part]:
     """Yield the decision on each task, and the tasks that can then never be done."""
     rows = [
         (
-            RecordLink(row["id"]),
-            MarkedText(
+            Link(row["id"]),
+            Sentence(
                 "decided already" if row["answer"] == "already" else row["answer"],
                 ANSWERS[row["answer"]],
             ),
-            state_name("task", row["state"]),
+            StateName("task", row["state"]),
             row["why"],
         )
         for row in value["tasks"]

@@ -36,7 +36,6 @@ from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import details, evidence, handlers
-from interlock.workers.terminal.page import NamedCells
 from tests.sweeping import sweeping
 from tests.systems.tasks.claims import fire, taken
 from tests.waiting import until
@@ -150,7 +149,7 @@ def test_its_data_are_shown_with_the_record_and_beside_its_card(
     (section,) = evidence(client, record)
 
     assert fields == {"supplier": "Acme", "amount": "5.0"}
-    assert (section.title, section.parts[0]) == ("Data", NamedCells(fields))
+    assert (section.title, section.parts[0]) == ("Data", fields)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -10,13 +10,13 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.commands import sure_words
-from interlock.system.pages import NamedCells, Quote, Sentence, Table, ToldLine
+from interlock.system.pages import Section, Sentence, Table
 from interlock.system.tables import as_sentence, as_words, words_of
 from interlock.system.text import value_words
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.names import State, Trigger
 
-FOLDED = ToldLine("")
+FOLDED = Section("")
 ROUTINE = (Trigger.BEGIN_INFERENCE, Trigger.INFERENCE_STARTED)
 PHASES: Mapping[str, str] = {
     State.INFERRING_INTENT: questions.INTENT,
@@ -32,12 +32,12 @@ PROPOSERS = {"given": "The request came with a proposal of"}
 FIELDS = {"intent": "what is wanted", "item_ids": "what belongs to it", "capability": "what to do"}
 
 Values = Mapping[str, Any]
-ToldPart = NamedCells | Quote | Sentence | Table
+ToldPart = Mapping[str, object] | Sentence | Table
 
 
-def told(lines: Sequence[Event | Note]) -> dict[str, ToldLine]:
+def timeline(lines: Sequence[Event | Note]) -> dict[str, Section]:
     """Return what the lines of a thread's log say, by their positions."""
-    found: dict[str, ToldLine] = {}
+    found: dict[str, Section] = {}
     values: dict[str, Any] = {}  # those proposed last: what a person changes
     for line in lines:
         if isinstance(line, Note):
@@ -57,7 +57,7 @@ def told(lines: Sequence[Event | Note]) -> dict[str, ToldLine]:
                 found[line.position] = _answered(line)
                 values |= _values(line.payload)
             case Trigger.EXECUTION_DONE:
-                found[line.position] = ToldLine("The action was done", _result(line.payload))
+                found[line.position] = Section("The action was done", _result(line.payload))
             case _ if line.trigger in ROUTINE:
                 found[line.position] = FOLDED
     return found
@@ -81,21 +81,21 @@ def _flat(values: Values) -> Iterator[tuple[str, str]]:
             yield FIELDS[name], value_words(value)
 
 
-def _proposed(line: Event, proposal: Values) -> ToldLine:
+def _proposed(line: Event, proposal: Values) -> Section:
     phase = PHASES.get(line.source, questions.ACTION)
     payload = proposal["payload"]
     sure = sure_words(proposal.get("confidence"))
     parts: list[ToldPart] = []
     if phase == questions.INTENT:
-        parts.append(Quote(str(payload.get("intent", ""))))
+        parts.append(Sentence(str(payload.get("intent", "")), is_quoted=True))
     elif phase == questions.CONTEXT:
         items = ", ".join(payload.get("item_ids", ())) or "nothing"
         reasoning = payload.get("reasoning")
-        parts.append(Quote(f"{items}: {reasoning}" if reasoning else items))
+        parts.append(Sentence(f"{items}: {reasoning}" if reasoning else items, is_quoted=True))
     else:
-        parts.append(NamedCells(dict(_flat(_values(payload)))))
+        parts.append(dict(_flat(_values(payload))))
         said = payload.get("blocked_on") or payload.get("summary")
-        parts += [Quote(str(said), "soft")] if said else []
+        parts += [Sentence(str(said), "soft", is_quoted=True)] if said else []
     failed = [
         str(one["why"]) for one in (line.explanation or {}).get("checks", ()) if not one["passed"]
     ]
@@ -103,14 +103,16 @@ def _proposed(line: Event, proposal: Values) -> ToldLine:
     parts.append(Sentence(as_sentence(f"{why[:1].upper()}{why[1:]}"), "soft"))
     who = PROPOSERS.get(str(line.payload.get("origin")), "The model proposed")
     doubt = f" (it is {sure})" if sure else ""
-    return ToldLine(f"{who} {PROPOSED[phase]}{doubt}", parts)
+    return Section(f"{who} {PROPOSED[phase]}{doubt}", parts)
 
 
-def _edited(line: Event, changed: Values, before: Values) -> ToldLine:
+def _edited(line: Event, changed: Values, before: Values) -> Section:
     """Tell a correction: each value that it changed, before and after."""
-    why: list[ToldPart] = [Quote(each) for each in words_of(line.payload, line.cause.reason)]
+    why: list[ToldPart] = [
+        Sentence(each, is_quoted=True) for each in words_of(line.payload, line.cause.reason)
+    ]
     if line.payload.get("clear"):
-        return ToldLine("A person took the proposal back", why)
+        return Section("A person took the proposal back", why)
     known = dict(_flat({name: before[name] for name in changed if name in before}))
     now = dict(_flat(changed))
     rows = [
@@ -119,22 +121,22 @@ def _edited(line: Event, changed: Values, before: Values) -> ToldLine:
         if known.get(name) != now.get(name)
     ]
     if not rows:
-        return ToldLine("A person left the proposal as it was", why)
-    return ToldLine("A person changed the proposal", [Table(("", "Before", "After"), rows), *why])
+        return Section("A person left the proposal as it was", why)
+    return Section("A person changed the proposal", [Table(("", "Before", "After"), rows), *why])
 
 
-def _answered(line: Event) -> ToldLine:
+def _answered(line: Event) -> Section:
     """Tell an answer in words: the words, and the values that came with them."""
     payload = line.payload
     words = [payload.get("text") or payload.get("feedback"), *words_of({}, line.cause.reason)]
-    parts: list[ToldPart] = [Quote(str(each)) for each in words if each]
+    parts: list[ToldPart] = [Sentence(str(each), is_quoted=True) for each in words if each]
     values = dict(_flat(_values(payload)))
     values |= {as_words(name): value_words(one) for name, one in payload.get("values", {}).items()}
-    parts += [NamedCells(values)] if values else []
-    return ToldLine(f"{line.says[:1].upper()}{line.says[1:]}", parts)
+    parts += [values] if values else []
+    return Section(f"{line.says[:1].upper()}{line.says[1:]}", parts)
 
 
-def _of_run(note: Note, known: Values) -> ToldLine:
+def _of_run(note: Note, known: Values) -> Section:
     """Tell the start of an action, with its values where these were not told before.
 
     Its end is told by what that leads to.
@@ -142,19 +144,19 @@ def _of_run(note: Note, known: Values) -> ToldLine:
     if note.kind == "execution_started":
         called = _values(note.detail)
         is_known = all(known.get(name) == value for name, value in called.items())
-        parts = [] if is_known else [NamedCells(dict(_flat(called)))]
+        parts = [] if is_known else [dict(_flat(called))]
         said = f"Run {note.detail.get('attempt', 1)} began"
-        return ToldLine(f"{said}, with these values" if is_known else said, parts)
+        return Section(f"{said}, with these values" if is_known else said, parts)
     if note.kind == "execution_finished":
         is_lost = note.detail.get("error") == "lost_worker"
-        return ToldLine("The run was cut off: its worker was lost") if is_lost else FOLDED
+        return Section("The run was cut off: its worker was lost") if is_lost else FOLDED
     steps = (str(each) for name, each in note.detail.items() if name != "effect" and each)
-    return ToldLine(f"Step: {', '.join(steps)}")
+    return Section(f"Step: {', '.join(steps)}")
 
 
 def _result(payload: Values) -> list[ToldPart]:
     """Return the result of an action as a table of values, or as a text."""
     result = payload.get("result")
     if isinstance(result, Mapping):
-        return [NamedCells({as_words(str(name)): value_words(one) for name, one in result.items()})]
-    return [Quote(value_words(result))] if result is not None else []
+        return [{as_words(str(name)): value_words(one) for name, one in result.items()}]
+    return [Sentence(value_words(result), is_quoted=True)] if result is not None else []

@@ -1,4 +1,4 @@
-"""Tells what the lines of a log say: what its system tells of it, else the sentence of its row."""
+"""What the lines of a log say to people: what their system says, else the sentence of the row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.kernel.table import CREATED, PERSON
 from interlock.workers.client import Client
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.console.timeline import FAILURES, kinds_of
-from interlock.workers.terminal.page import NamedCells, Quote, StillPart, Table, ToldLine, Tone
+from interlock.workers.terminal.page import Part, Section, Sentence, Table, Tone
 from interlock.workers.text import value_words
 
 log = logging.getLogger(__name__)
@@ -24,25 +24,27 @@ WORDS = ("reason", *FURTHER_WORDS)  # the fields of a payload that its words are
 VALUES = "values"  # the field with what a step or a person sets of a workflow's data
 
 
-def told(client: Client, machine: Machine, newest: Sequence[Event | Note]) -> dict[str, ToldLine]:
+def line_sentences(
+    client: Client, machine: Machine, newest: Sequence[Event | Note]
+) -> dict[str, Section]:
     """Return what the lines of a log say, by their positions, from its end, the newest first."""
     lines = newest[::-1]
     found = {line.position: each for line, each in _plainly(machine, lines)}
     for page in pages_of(client).values():
-        if teller := page.tellers.get(machine.name):
+        if timeline := page.timelines.get(machine.name):
             try:
-                found |= teller(lines)
+                found |= timeline(lines)
             except StoreError:
                 raise
             except Exception:
-                # Told plainly, the log is still there.
-                log.exception("the log of %s could not be told", machine.name)
+                # The log is still there, in the sentences of its rows.
+                log.exception("the timeline of %s could not be shown", machine.name)
     return found
 
 
 def _plainly(
     machine: Machine, lines: Sequence[Event | Note]
-) -> Iterator[tuple[Event | Note, ToldLine]]:
+) -> Iterator[tuple[Event | Note, Section]]:
     """Yield each event with its sentence, the words that came with it, and what a person set."""
     known: dict[str, Any] = {}
     for line in lines:
@@ -50,8 +52,9 @@ def _plainly(
             continue
         says = line.says or moved(line.trigger, line.source, line.target)
         tone: Tone = "bad" if FAILURES in kinds_of(line) else ""
-        parts: list[StillPart] = [
-            Quote(words, tone) for words in words_of(line.payload, line.cause.reason)
+        parts: list[Part] = [
+            Sentence(words, tone, is_quoted=True)
+            for words in words_of(line.payload, line.cause.reason)
         ]
         values = line.payload.get(VALUES)
         found = dict(values) if isinstance(values, Mapping) else {}
@@ -65,7 +68,7 @@ def _plainly(
             }
         parts += _set(found, known)
         known |= found
-        yield line, ToldLine(f"{says[:1].upper()}{says[1:]}", parts)
+        yield line, Section(f"{says[:1].upper()}{says[1:]}", parts)
 
 
 def _is_of_person(machine: Machine, line: Event) -> bool:
@@ -75,12 +78,12 @@ def _is_of_person(machine: Machine, line: Event) -> bool:
     return any(PERSON in row.by for row in machine.rows(line.source, line.trigger))
 
 
-def _set(found: Mapping[str, Any], known: Mapping[str, Any]) -> list[StillPart]:
+def _set(found: Mapping[str, Any], known: Mapping[str, Any]) -> list[Part]:
     """Return the values that a line sets, with those before them where these are known."""
     if not found:
         return []
     if not any(name in known for name in found):
-        return [NamedCells({as_words(name): value_words(one) for name, one in found.items()})]
+        return [{as_words(name): value_words(one) for name, one in found.items()}]
     rows = [
         (as_words(name), value_words(known.get(name)), value_words(value))
         for name, value in found.items()
