@@ -27,12 +27,10 @@ from interlock.workers.layout import Layout
 from interlock.workers.supervision.page import agent_output, shown_diff
 from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.terminal.page import (
-    ActForm,
     Bar,
     Button,
     Drawing,
     Health,
-    InputField,
     Link,
     LivePart,
     PageAct,
@@ -40,8 +38,6 @@ from interlock.workers.terminal.page import (
     Section,
     Sentence,
     StateName,
-    Strip,
-    StripStep,
     SystemPage,
     Table,
     Time,
@@ -50,14 +46,12 @@ from interlock.workers.terminal.page import (
 )
 
 __all__ = [
-    "ActForm",
     "Bar",
     "Button",
     "DiffLimits",
     "DiffSource",
     "Drawing",
     "Health",
-    "InputField",
     "Layout",
     "Link",
     "LivePart",
@@ -68,8 +62,6 @@ __all__ = [
     "Section",
     "Sentence",
     "StateName",
-    "Strip",
-    "StripStep",
     "SystemPage",
     "Table",
     "Time",

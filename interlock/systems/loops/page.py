@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from interlock import Client, Note
 from interlock.system.pages import (
-    ActForm,
-    InputField,
+    Button,
     Link,
     PageAct,
     Part,
@@ -29,8 +30,19 @@ from interlock.systems.loops.paths import name_of
 MAIL_MAX = 30
 LINES_MAX = 40
 NOTES_READ = 500
-KINDS = ("message", "task", "status", "nudge")
 Row = Mapping[str, Any]
+
+
+class SentMail(BaseModel):
+    """What a person writes to an agent on its page."""
+
+    text: str
+    kind: Literal["message", "task", "status", "nudge"] = "message"
+    urgent: Annotated[bool, Field(description="Urgent: interrupt its session")] = False
+    thread: Annotated[str, Field(max_length=60, description="Thread that it belongs to")] = ""
+    reply_to: Annotated[str, Field(max_length=60, description="Id of the mail that it answers")] = (
+        ""
+    )
 
 
 def view(client: Client, query: Mapping[str, str]) -> list[Section]:
@@ -127,7 +139,8 @@ def _agent(loops: Loops, name: str) -> list[Section]:
         Section("Mail from it", (_mail_out(loops, notes),)),
     ]
     if value["state"] != State.STOPPED:
-        sections.append(Section("Send mail", (_form(name),), is_live=False))
+        form = Button("send", "Send", {"agent": name})
+        sections.append(Section("Send mail", [form], is_live=False))
     if value["prompt"]:
         text = (Verbatim(value["prompt"]),)
         sections.append(Section("The prompt of its session", text, is_live=False))
@@ -208,22 +221,11 @@ def _message_of(note: Note) -> tuple[str, str]:
     return str(note.detail["to"]), str(note.detail.get("mail", ""))
 
 
-def _form(name: str) -> ActForm:
-    fields = (
-        InputField("text", "Text", form="long", is_required=True),
-        InputField("kind", "Kind", form="choice", choices=KINDS),
-        InputField("urgent", "Urgent: interrupt its session", form="yes"),
-        InputField("thread", "Thread that it belongs to"),
-        InputField("reply_to", "Id of the mail that it answers"),
-    )
-    return ActForm("send", "Send", fields, {"agent": name})
-
-
 PAGE = SystemPage(
     title="Agents",
     question="What do the long-lived agents do?",
     machines=("loop",),
     view=view,
     panels={"loop": panel},
-    acts={"send": PageAct("submit", send)},
+    acts={"send": PageAct("submit", send, SentMail)},
 )

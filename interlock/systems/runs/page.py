@@ -15,8 +15,6 @@ from interlock.system.pages import (
     Section,
     Sentence,
     StateName,
-    Strip,
-    StripStep,
     SystemPage,
     Table,
     Time,
@@ -63,7 +61,6 @@ EVENT_TEXTS: Mapping[str, Callable[[Row], str]] = {
     ),
     "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_LENGTH_SHOWN]} (initial)",
 }
-TONES: Mapping[str, Tone] = {"failed": "bad", "crashed": "bad", "skipped": "soft"}
 
 
 def view(client: Client, query: Mapping[str, str]) -> list[Section]:
@@ -96,9 +93,10 @@ def run(value: Row, record: Record[RunData]) -> list[Part]:
     return [*_progress(value), *_costs(record)]
 
 
-def codons(rows: Sequence[Row]) -> Strip:
+def codons(rows: Sequence[Row]) -> Table:
     """Return executions of a run, the oldest first."""
-    return Strip([_step(row) for row in rows])
+    columns = ("Codon", "State", "Took", "Messages", "Sentinels", "Why")
+    return Table(columns, [_step(row) for row in rows], is_strip=True)
 
 
 def costs(value: Row) -> Iterator[Table]:
@@ -247,17 +245,16 @@ def _progress(value: Row) -> Iterator[Part]:
         "ended": value["why"],
     }
     executed = codons(value["codons"])
-    yield executed if executed.steps else Sentence("It has executed no codon yet.", "soft")
+    yield executed if executed.rows else Sentence("It has executed no codon yet.", "soft")
 
 
-def _step(codon: Row) -> StripStep:
+def _step(codon: Row) -> tuple[object, ...]:
     count = codon["messages"]
     messages = f"{count} message{'s' * (count > 1)}" if count else ""
     cost = f"{duration(codon['took_ms'])}, {dollars(codon['cost'])}"
-    lines = (cost, messages, codon["sentinels"], codon["why"])
-    name = f"{codon['number']}. {codon['codon']}"
+    name = Link(codon["id"], f"{codon['number']}. {codon['codon']}")
     state = StateName("codon", codon["state"])
-    return StripStep(name, state, lines, codon["id"], TONES.get(codon["state"], ""))
+    return (name, state, cost, messages, codon["sentinels"], codon["why"])
 
 
 def _costs(run: Record[RunData]) -> Iterator[Part]:

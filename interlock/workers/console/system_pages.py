@@ -10,6 +10,7 @@ from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.record import Record
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
+from interlock.workers.console.forms import FormField, fields_of
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 from interlock.workers.terminal.page import Section, Sentence, SystemPage
@@ -52,9 +53,13 @@ def panels_of(client: Client, record: Record, acts: frozenset[Act]) -> dict[str,
                 log.exception("the panel of %s could not be shown", record.id)
                 sections = [Section(page.title, [Sentence(FAILED, "bad")])]
             return {"panels": sections, "system": name, "offered": offered(page, acts)}
-    return {"panels": list[Section](), "system": "", "offered": set[str]()}
+    return {"panels": list[Section](), "system": "", "offered": dict[str, list[FormField]]()}
 
 
-def offered(page: SystemPage, acts: frozenset[Act]) -> set[str]:
-    """Return the names of the acts of a page that a viewer may do: only they have a button."""
-    return {name for name, act in page.acts.items() if NEEDED[act.needs] in acts}
+def offered(page: SystemPage, acts: frozenset[Act]) -> dict[str, list[FormField]]:
+    """Return the acts of a page that a viewer may do, with what each takes: they have a button."""
+    return {
+        name: fields_of(act.takes.model_json_schema(), {}) if act.takes else []
+        for name, act in page.acts.items()
+        if NEEDED[act.needs] in acts
+    }

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from pydantic import BaseModel
+
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.meaning import Meaning
@@ -105,7 +107,10 @@ class Verbatim:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button that does one of the page's acts; `command` does the same in a terminal."""
+    """A button that does one of the page's acts; `command` does the same in a terminal.
+
+    The act gets these fields. As a part of its own, it ends a form for what else the act takes.
+    """
 
     kind: ClassVar[str] = "button"
     act: str
@@ -131,12 +136,17 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under the names of their columns; `empty` is the soft sentence if none is."""
+    """Rows of cells under the names of their columns; `empty` is the soft sentence if none is.
+
+    Each row of a strip is a step that follows the one before: what it is, its `StateName`, and what
+    else there is to say of it.
+    """
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     empty: str = ""
+    is_strip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,52 +167,11 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class StripStep:
-    """One step of a strip: its record, its state, and what it took, as lines of text."""
-
-    name: str
-    state: StateName
-    lines: Sequence[str] = ()
-    record: str = ""
-    tone: Tone = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """Steps that follow each other."""
-
-    kind: ClassVar[str] = "strip"
-    steps: Sequence[StripStep]
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """An SVG element. It is not escaped: every text in it must be."""
 
     kind: ClassVar[str] = "drawing"
     svg: str
-
-
-@dataclass(frozen=True, slots=True)
-class InputField:
-    """A field of a form: one line, several (`long`), one of the `choices`, or a tick (`yes`)."""
-
-    name: str
-    label: str
-    form: Literal["text", "long", "choice", "yes"] = "text"
-    choices: Sequence[str] = ()
-    is_required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ActForm:
-    """A form whose button does one of the page's acts, with `hidden` beside what is written."""
-
-    kind: ClassVar[str] = "form"
-    act: str
-    button: str
-    fields: Sequence[InputField]
-    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,29 +218,23 @@ class Section:
 
 # A mapping is names with the cells that they stand for: one that is '' or None is left out.
 Part = (
-    Mapping[str, object]
-    | Sentence
-    | Table
-    | Verbatim
-    | Bar
-    | Strip
-    | Drawing
-    | ActForm
-    | LivePart
-    | Section
+    Mapping[str, object] | Sentence | Table | Verbatim | Bar | Drawing | Button | LivePart | Section
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PageAct:
-    """What a button or form of a page does, and which right of the API that needs.
+    """What a button of a page does, and which right of the API that needs.
 
     `run` gets the fields that were sent, and returns where the page goes then. It raises a
-    KernelError if it is refused.
+    KernelError if it is refused. `takes` is the model of what people write or choose before, where
+    they do: texts (of one line where `max_length` is at most 60), choices and ticks, each under its
+    description or its name. `run` gets their texts, which nobody has checked; a tick is "yes".
     """
 
     needs: Literal["submit", "operate"]
     run: Callable[[Client, Mapping[str, str]], Link]
+    takes: type[BaseModel] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from interlock.workers.terminal.page import (
     Section,
     Sentence,
     StateName,
-    Strip,
     Table,
     Time,
     Tone,
@@ -66,14 +65,14 @@ class PagePrinter:
                 self._print_sentence(part)
             case Mapping():
                 out.print(self._named(part))
+            case Table(is_strip=True):
+                out.print(self._steps(part))
             case Table():
                 self._print_table(part)
             case Verbatim():
                 self._print_text(part)
             case Bar():
                 _print_line(f"{part.name}: {part.text}", STYLES[part.tone])
-            case Strip():
-                out.print(self._steps(part))
             case LivePart():
                 self.print(part.parts)
 
@@ -130,12 +129,11 @@ class PagePrinter:
             style = DIFF_STYLES.get(line[:1], "") if part.path else ""
             out.print(Text(line, style), soft_wrap=True)
 
-    def _steps(self, part: Strip) -> Grid:
-        lines = max((len(step.lines) for step in part.steps), default=0)
-        table = grid(*[""] * (2 + lines))
-        for step in part.steps:
-            rest = [*step.lines, *[""] * (lines - len(step.lines))]
-            table.add_row(step.name, self._cell(step.state), *rest)
+    def _steps(self, part: Table) -> Grid:
+        table = grid(*[""] * len(part.columns))
+        for name, *cells in part.rows:
+            step = name.text if isinstance(name, Link) else name
+            table.add_row(*map(self._cell, (step, *cells)))
         return table
 
     def _inline(self, cell: object) -> Text:
