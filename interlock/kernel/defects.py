@@ -15,7 +15,6 @@ from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
 from interlock.kernel.table import (
     ACTORS,
-    CREATED,
     ORPHANS,
     PERSON,
     STALLS,
@@ -28,6 +27,7 @@ from interlock.kernel.table import (
     always,
 )
 from interlock.kernel.timer import Since
+from interlock.kernel.trigger import CREATED
 
 Rows = Sequence[Transition]
 # It marks a field that no schema has. To a type checker it is an alias.

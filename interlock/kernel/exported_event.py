@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock.kernel.event import Event
 from interlock.kernel.machine import Machine
-from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
+from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 NAMED = "person:"
@@ -20,12 +20,9 @@ NAMED = "person:"
 OUTSIDE = frozenset({PERSON, PRODUCER, "cli", "intake", "demo", "mcp"})
 SWEEPS = frozenset({ORPHANS, STALLS, "move"})
 
-# These reasons of recoveries and agents are left out where the record has failed or was cancelled:
-# a recovery reports its aim, and an agent may report anything.
-CONTRADICTED: Mapping[str, frozenset[TransitionReason]] = {
-    "failed": ENDS_WELL,
-    "cancelled": ENDS_WELL,
-}
+# The states that contradict a reason which says that all went well: it is left out of them. A
+# recovery reports its aim, and an agent may report anything.
+CONTRADICTING = ("failed", "cancelled")
 
 _TRANSITION_REASONS: Mapping[str, TransitionReason] = {
     str(reason): reason for reason in TransitionReason
@@ -95,10 +92,10 @@ class LifecycleEvents:
     ) -> TransitionReason | None:
         """Return the reason of the payload, the one that an abort means, or that of the row."""
         given = _TRANSITION_REASONS.get(_text(event.payload, "why"))
-        if given is not None and given not in CONTRADICTED.get(event.target, ()):
+        if given and not (given.ends_well and event.target in CONTRADICTING):
             return given
         if abort is not None:
-            return why_of(abort)
+            return abort.why
         row = self._rows.get((machine_name, event.source, event.trigger, event.target))
         if row is None:
             return None

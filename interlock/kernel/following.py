@@ -17,7 +17,8 @@ from interlock.kernel.decision import Decision
 from interlock.kernel.errors import CallError
 from interlock.kernel.machine import Machine
 from interlock.kernel.owing import NOTHING, entered_effects, left_effects, shares_changed
-from interlock.kernel.table import CREATED, Mode
+from interlock.kernel.table import Mode
+from interlock.kernel.trigger import CREATED
 
 HOPS_MAX = 8  # of one commit; the effects of the state that is reached then go on from there
 

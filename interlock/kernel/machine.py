@@ -47,7 +47,6 @@ from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
 from interlock.kernel.record import Record, Version, child_ids
 from interlock.kernel.table import (
-    CREATED,
     UNBOUND,
     Active,
     Ask,
@@ -64,12 +63,13 @@ from interlock.kernel.timer import Timer, TimerDue
 from interlock.kernel.traits import (
     Bookkeeping,
     Children,
-    Facts,
-    FamilyInbox,
     NewChild,
     Placement,
     Prerequisites,
+    no_sources,
+    unrefused,
 )
+from interlock.kernel.trigger import CREATED
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,11 @@ class Machine:
     children: tuple[Children, ...] = ()  # each kind of children that a record may have
     prerequisites: Prerequisites | None = None
     close_trigger: str = ""  # fired at a record whose parent has ended
-    facts: Facts | None = None
-    inbox: FamilyInbox | None = None
+    fact_sources: Callable[[Record], tuple[str, ...]] = no_sources  # besides its ancestors
+    # By trigger, data and facts: why the holder of an effect may not fire the trigger, or ''.
+    holder_refusal: Callable[[str, Any, Data], str] = unrefused
+    inbox: Effect | None = None  # owed once a message was posted to a family: it reads the inbox
+    inbox_data: Callable[[Data], Data] = dict  # checks such a message
     mirror: Effect | None = None  # owed after each commit: it shows the record elsewhere
     renamed: Mapping[str, str] = field(default_factory=dict)  # a state's present name by its old
     renamed_triggers: Mapping[str, str] = field(default_factory=dict)  # of outcomes that are kept
@@ -165,7 +168,7 @@ class Machine:
 
     def _owes(self) -> Iterator[Effect]:
         # Who has subscribed to the end of a record is notified of it.
-        found = [NOTIFICATION, self.mirror, self.inbox.effect if self.inbox else None]
+        found = [NOTIFICATION, self.mirror, self.inbox]
         # A record whose countdown has ended owes a cascade, and so may a child that is lost.
         found += [CASCADE if self._kinds or self.close_trigger else None]
         found += [row.effect for row in self.transitions]
@@ -192,14 +195,6 @@ class Machine:
     def counters(self, data: Data) -> Mapping[str, int]:
         """Return the counters that follow from a record's data."""
         return amounts_of(self.name, "counters", self.bookkeeping.counters, data)
-
-    def fact_sources(self, record: Record) -> tuple[str, ...]:
-        """Return the records besides its ancestors that decisions about a record read."""
-        return self.facts.sources(record) if self.facts else ()
-
-    def holder_refusal(self, trigger: str, data: Data, facts: Data) -> str:
-        """Return why, by the facts, the holder of an effect may not fire a trigger, or ''."""
-        return self.facts.holder_refusal(trigger, data, facts) if self.facts else ""
 
     @cached_property
     def _stage_of(self) -> Mapping[str, Stage]:

@@ -127,8 +127,8 @@ class Notes:
             raise MailRefusedError(target, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.inbox.data(mail),
-            machine.inbox.effect,
+            machine.inbox_data(mail),
+            machine.inbox,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,

@@ -73,8 +73,8 @@ def asked(stage: Stage, data: Data) -> tuple[Owed, ...]:
 def left_effects(left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
     """Return the effects that a record owes because it leaves a state for another."""
     owed: tuple[Owed, ...] = ()
-    if left.slot and left.slot.is_held(before) and not entered.has_slot(data):
-        owed = (Owed(left.slot.release, Kind.TRANSITION),)
+    if left.slot_release and left.has_slot(before) and not entered.has_slot(data):
+        owed = (Owed(left.slot_release, Kind.TRANSITION),)
     # The card of the stage that is left must be withdrawn; the card of the next replaces it.
     return owed if asked(entered, data) else (*owed, *asked(left, before))
 

@@ -39,6 +39,20 @@ class TransitionReason(StrEnum):
     VERIFICATION_FAILED = auto()
     MERGE_FAILED = auto()
 
+    @property
+    def ends_well(self) -> bool:
+        """Whether no failed work is said to have it: an agent may report any reason."""
+        return self in (
+            TransitionReason.COMPLETED,
+            TransitionReason.RETRY,
+            TransitionReason.ORPHAN_RECOVERED,
+        )
+
+    @property
+    def abort(self) -> AbortReason | None:
+        """The abort that it means where none is given, or None."""
+        return _ABORT_OF.get(self)
+
 
 class AbortReason(StrEnum):
     """The reasons of abnormal ends of agents: the 11 published values."""
@@ -55,22 +69,37 @@ class AbortReason(StrEnum):
     COMPACT_FAILURE = auto()
     UNKNOWN = auto()
 
+    @property
+    def why(self) -> TransitionReason:
+        """The reason of a transition that the abort caused."""
+        return _WHY_OF.get(self, TransitionReason.ABORTED)
 
-# The abort that a reason means where no abort is given.
-ABORT_OF: Mapping[TransitionReason, AbortReason] = {
+    @classmethod
+    def of_exit(
+        cls, exit_code: int, *, killed_by_us: AbortReason | None = None
+    ) -> AbortReason | None:
+        """Return why a process ended abnormally, or None where it ended well.
+
+        `exit_code` is what the process returned, or minus the number of the signal that ended it.
+        `killed_by_us` is our reason for ending it ourselves, never oom; it is the answer whatever
+        the exit code.
+        """
+        assert killed_by_us is not cls.OOM
+        if killed_by_us is not None:
+            return killed_by_us
+        if exit_code == 0:
+            return None
+        return _OF_EXIT_CODE.get(exit_code, cls.UNKNOWN)
+
+
+_ABORT_OF: Mapping[TransitionReason, AbortReason] = {
     TransitionReason.COMPACTION_FAILED: AbortReason.COMPACT_FAILURE,
     TransitionReason.PROVIDER_413: AbortReason.PROVIDER_ERROR,
     TransitionReason.PROVIDER_529: AbortReason.PROVIDER_ERROR,
     TransitionReason.PERMISSION_DENIED: AbortReason.PERMISSION_DENIED,
 }
 
-# What no failed work and no failed agent is called: an agent may report any reason.
-ENDS_WELL = frozenset(
-    {TransitionReason.COMPLETED, TransitionReason.RETRY, TransitionReason.ORPHAN_RECOVERED}
-)
-
-# The reason that an abort means; ABORTED for those that are not listed.
-WHY_OF: Mapping[AbortReason, TransitionReason] = {
+_WHY_OF: Mapping[AbortReason, TransitionReason] = {
     AbortReason.TIMEOUT: TransitionReason.TIMED_OUT,
     AbortReason.OOM: TransitionReason.FAILED,
     AbortReason.PROVIDER_ERROR: TransitionReason.FAILED,
@@ -80,12 +109,6 @@ WHY_OF: Mapping[AbortReason, TransitionReason] = {
     AbortReason.PERMISSION_DENIED: TransitionReason.PERMISSION_DENIED,
     AbortReason.COMPACT_FAILURE: TransitionReason.COMPACTION_FAILED,
 }
-
-
-def why_of(abort: AbortReason) -> TransitionReason:
-    """Return the reason of a transition that an abort caused."""
-    return WHY_OF.get(abort, TransitionReason.ABORTED)
-
 
 # POSIX fixes these three numbers; an exit code is minus the signal that ended the process.
 _SIGINT, _SIGKILL, _SIGTERM = 2, 9, 15
@@ -104,21 +127,6 @@ _OF_EXIT_CODE: Mapping[int, AbortReason] = {
     **{-number: reason for number, reason in _OF_SIGNAL.items()},
     **{_SHELL + number: reason for number, reason in _OF_SIGNAL.items()},
 }
-
-
-def abort_reason(exit_code: int, *, killed_by_us: AbortReason | None = None) -> AbortReason | None:
-    """Return why a process ended abnormally, or None where it ended well.
-
-    `exit_code` is what the process returned, or minus the number of the signal that ended it.
-    `killed_by_us` is our reason for ending it ourselves, never oom; it is the answer whatever the
-    exit code.
-    """
-    assert killed_by_us is not AbortReason.OOM
-    if killed_by_us is not None:
-        return killed_by_us
-    if exit_code == 0:
-        return None
-    return _OF_EXIT_CODE.get(exit_code, AbortReason.UNKNOWN)
 
 
 @cache

@@ -80,14 +80,6 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldSlot:
-    """One of a limited number of slots, which a record may have in a stage."""
-
-    is_held: Callable[[Any], bool]
-    release: Effect  # owed on leaving the stage for one in which the record has no slot
-
-
-@dataclass(frozen=True, slots=True)
 class AwaitedEnd:
     """The end of another record, of any machine, for which a record may wait in a stage.
 
@@ -108,7 +100,8 @@ class Stage:
     queue: Callable[[Any], str] | None = None  # where it waits to be claimed, by priority and age
     holds: Callable[[Any], tuple[str, ...]] | None = None  # names no other of its family may hold
     counts_as_ended: Callable[[Any], bool] | None = None  # for the countdown of its parent
-    slot: HeldSlot | None = None
+    slot: Callable[[Any], bool] | None = None  # whether it has one of a number of slots
+    slot_release: Effect | None = None  # owed on leaving for a stage in which it has no slot
     outlook: Callable[[Any], str] = nothing  # tells people what follows by itself, or ''
     shown: str = ""  # what people call it; '' is its name, with blanks
     meaning: Meaning | None = None  # where the rest of the table does not tell it
@@ -143,7 +136,7 @@ class Stage:
 
     def has_slot(self, data: Data) -> bool:
         """Whether a record has a slot here."""
-        return self.slot is not None and self.slot.is_held(data)
+        return self.slot is not None and self.slot(data)
 
     def timer(self, name: str) -> Timer | None:
         """Return the timer of this name."""
@@ -152,7 +145,7 @@ class Stage:
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may make a record owe."""
         yield from (timer.effect for timer in self.timers)
-        yield self.slot.release if self.slot else None
+        yield self.slot_release
 
 
 def always(data: Data) -> bool:
@@ -322,8 +315,6 @@ class Transition:
 PERSON, PRODUCER = "person", "producer"
 ORPHANS, STALLS = "orphans", "stalls"
 ACTORS = (PERSON, PRODUCER, ORPHANS, STALLS)
-
-CREATED = "created"  # stands for the creation of a record where a trigger is named
 
 Row = Callable[[StrEnum], Transition]  # a row without its source, which `rows` gives it
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.kernel.effect import Effect
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.record import Record
 from interlock.kernel.table import Bounds, Data
@@ -16,6 +15,18 @@ from interlock.kernel.table import Bounds, Data
 def nowhere(data: Data) -> str:
     """Name no computer: any may run the effects of the record."""
     del data
+    return ""
+
+
+def no_sources(record: Record) -> tuple[str, ...]:
+    """Name no records: decisions about a record read its ancestors alone."""
+    del record
+    return ()
+
+
+def unrefused(trigger: str, data: Data, facts: Data) -> str:
+    """Refuse no trigger to the holder of an effect."""
+    del trigger, data, facts
     return ""
 
 
@@ -28,14 +39,6 @@ def _is_filled(value: Any, path: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class IdFormat:
-    """A regular expression for the ids of a machine's records, and the same in words."""
-
-    pattern: str
-    in_words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Placement:
     """The place of a machine's records: the records above them, and the computer they run on.
 
@@ -43,14 +46,16 @@ class Placement:
     run, or ''; `Settings.host` is that of this computer. `commands` are the fields of payloads that
     name a command to run there, as `phases.*.worker.command`, where `*` is each item of a list:
     callers who may name no commands may not fill them. `needs_parent`: the parent must exist, and
-    not have ended.
+    not have ended. `id_pattern` is a regular expression for the whole id of a record, and
+    `id_in_words` says the same to people.
     """
 
     # The machines of the records above, by the segments of an id before the record's own name. The
     # turn `shop/turn~a` has ("backlog",): a record with the id `shop` would have to be of a machine
     # called backlog. There is no such machine, so no record may have that id.
     id_prefix: tuple[str, ...] = ()
-    id_format: IdFormat | None = None
+    id_pattern: str = ""
+    id_in_words: str = ""
     needs_parent: bool = False
     host: Callable[[Any], str] = nowhere
     commands: tuple[str, ...] = ()
@@ -62,9 +67,8 @@ class Placement:
             form = f"write it as {names}; what is below is created by its parent"
             alone = "a parent creates its children by itself; leave out the /"
             raise InvalidIdError(new_id, form if self.id_prefix else alone)
-        wanted = self.id_format
-        if wanted and not re.fullmatch(wanted.pattern, new_id):
-            raise InvalidIdError(new_id, wanted.in_words)
+        if self.id_pattern and not re.fullmatch(self.id_pattern, new_id):
+            raise InvalidIdError(new_id, self.id_in_words)
 
     def commands_in(self, payload: Data) -> list[str]:
         """Return those fields of a payload that name a command, whatever shape the payload has."""
@@ -118,20 +122,3 @@ class Prerequisites:
     countdown: str  # counts them; no change of the state stops it
     advance_trigger: str  # fired when the last dependency has ended
     lost_trigger: str  # fired when a dependency has ended without success
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Decisions about a record read other records: its ancestors, and those that are named here."""
-
-    sources: Callable[[Record], tuple[str, ...]]
-    # Why, by the facts, the holder of an effect may not fire a trigger, or ''.
-    holder_refusal: Callable[[str, Any, Data], str]
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyInbox:
-    """The families of the machine have an inbox, to which messages are posted."""
-
-    data: Callable[[Data], Data]  # checks a message
-    effect: Effect  # owed once a message was posted: it reads the inbox

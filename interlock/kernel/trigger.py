@@ -7,6 +7,8 @@ from typing import Self
 
 from pydantic import BaseModel
 
+CREATED = "created"  # stands for the creation of a record where a trigger is named
+
 
 class Triggers(StrEnum):
     """Base of the triggers of a machine: a name, a sentence, and a model where it has a payload.
@@ -16,7 +18,7 @@ class Triggers(StrEnum):
     The sentence says why the trigger moved a record; {field} is the value of a payload's field. A
     row that moves a record for another reason says that itself. In the log the payload's `reason`
     follows the sentence, or else `reasons`, `detail`, `feedback` or `summary`. A machine takes
-    `payloads=Trigger.payloads()` and `says=Trigger.sentences()`.
+    `payloads=Trigger.payloads()` and `says=Trigger.sentences(created="it was handed in")`.
     """
 
     _value_: str
@@ -31,9 +33,13 @@ class Triggers(StrEnum):
         return trigger
 
     @classmethod
-    def sentences(cls) -> dict[str, str]:
-        """Return the sentence of each trigger, as `Machine.says` takes them."""
-        return {trigger: trigger.says for trigger in cls if trigger.says}
+    def sentences(cls, *, created: str = "") -> dict[str, str]:
+        """Return the sentence of each trigger, as `Machine.says` takes them.
+
+        `created` says why a record was created; its fields are those of the payload of that.
+        """
+        found: dict[str, str] = {trigger: trigger.says for trigger in cls if trigger.says}
+        return {CREATED: created, **found} if created else found
 
     @classmethod
     def payloads(cls) -> dict[str, type[BaseModel]]:

@@ -16,12 +16,8 @@ from interlock.kernel.meaning import Meaning
 from interlock.kernel.payload import WORD_PATTERN, Word, parsed, path_of, problem_of
 from interlock.kernel.question import action_line, as_sentence, failure_detail, failure_reason
 from interlock.kernel.reason import (
-    ABORT_OF,
-    ENDS_WELL,
     AbortReason,
     TransitionReason,
-    abort_reason,
-    why_of,
 )
 from interlock.kernel.record import (
     CHILDREN_MAX,
@@ -37,33 +33,25 @@ from interlock.kernel.record import (
 from interlock.kernel.scales import Ranked, Tier
 from interlock.kernel.shortened import columns_of, shortened
 from interlock.kernel.shown_stage import as_words
-from interlock.kernel.table import CREATED, UNBOUND, Bounds, HeldSlot, carry
+from interlock.kernel.table import Bounds, carry
 from interlock.kernel.table import Data as RecordData
-from interlock.kernel.traits import Facts, FamilyInbox, IdFormat, Placement, Prerequisites
+from interlock.kernel.traits import Placement, Prerequisites
 from interlock.kernel.trigger import Triggers
 
 __all__ = [
-    "ABORT_OF",
     "CHILDREN_MAX",
-    "CREATED",
     "DELTA_MAX",
     "EFFECT_FAILED",
-    "ENDS_WELL",
     "LISTED",
     "MICRO",
     "PARTITIONS",
     "PRIORITY_DEFAULT",
     "START",
-    "UNBOUND",
     "WORD_PATTERN",
     "AbortReason",
     "Bounds",
     "ChoiceWords",
     "Dependencies",
-    "Facts",
-    "FamilyInbox",
-    "HeldSlot",
-    "IdFormat",
     "Meaning",
     "Placement",
     "Prerequisites",
@@ -77,7 +65,6 @@ __all__ = [
     "Triggers",
     "Word",
     "Words",
-    "abort_reason",
     "action_line",
     "as_sentence",
     "as_words",
@@ -95,6 +82,5 @@ __all__ = [
     "root_of",
     "shortened",
     "split_key",
-    "why_of",
     "words_of",
 ]

@@ -26,7 +26,6 @@ from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.reason import fields_named, sentence
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
-    CREATED,
     Active,
     Ask,
     Mode,
@@ -34,6 +33,7 @@ from interlock.kernel.table import (
     Transition,
 )
 from interlock.kernel.timer import Timer
+from interlock.kernel.trigger import CREATED
 from tests.kernel.samples import SAMPLES
 from tests.kernel.store.tables import LIFE, ROWS, S, T
 

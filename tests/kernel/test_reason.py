@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason, sentence
+from interlock.kernel.reason import AbortReason, TransitionReason, sentence
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden/reasons.json").read_text("utf-8")
@@ -32,7 +32,7 @@ def test_the_reasons_are_the_13_and_the_11_published_ones_and_ours_with_a_reason
 
 
 def test_every_exit_code_gives_its_reason_and_any_other_is_unknown() -> None:
-    found = {code: abort_reason(code) for code in range(-64, 256)}
+    found = {code: AbortReason.of_exit(code) for code in range(-64, 256)}
 
     assert found == dict.fromkeys(found, AbortReason.UNKNOWN) | NAMED | {0: None}
 
@@ -41,13 +41,13 @@ def test_every_exit_code_gives_its_reason_and_any_other_is_unknown() -> None:
 def test_a_process_that_we_killed_has_our_reason_whatever_its_exit_code(
     code: int, ours: AbortReason
 ) -> None:
-    assert abort_reason(code, killed_by_us=ours) is ours
+    assert AbortReason.of_exit(code, killed_by_us=ours) is ours
 
 
 @pytest.mark.parametrize("code", [-signal.SIGKILL, 137, 0])
 def test_a_process_that_we_killed_is_never_called_out_of_memory(code: int) -> None:
     with pytest.raises(AssertionError):
-        abort_reason(code, killed_by_us=AbortReason.OOM)
+        AbortReason.of_exit(code, killed_by_us=AbortReason.OOM)
 
 
 @pytest.mark.parametrize(

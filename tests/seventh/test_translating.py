@@ -163,7 +163,7 @@ def test_a_person_rejects_a_translation_and_accepts_the_next(
     assert git(repository, "show", branch) == record.data["translated"].strip()
     assert one in run("translation", "list").stdout
     assert [event.because for event in deployment.events(one)] == [
-        "it was created",
+        "it was handed in",
         "the agent has translated it",
         "a person rejected it: too short",
         "the agent has translated it",

@@ -12,7 +12,8 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys, KeysOf
-from interlock.kernel.table import ACTORS, CREATED
+from interlock.kernel.table import ACTORS
+from interlock.kernel.trigger import CREATED
 
 
 def records_above(machine: Machine, record: Record, countdown: str) -> Mapping[RecordId, str]:

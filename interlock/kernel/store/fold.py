@@ -17,7 +17,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.moving import state_now
 from interlock.kernel.record import Record
 from interlock.kernel.store import codec
-from interlock.kernel.table import CREATED
+from interlock.kernel.trigger import CREATED
 
 Outline = Mapping[str, Any]
 OutlineOf = Callable[[str], Outline | None]

@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.records import Records, fold
-from interlock.system.tables import CREATED, Record
+from interlock.system.tables import Record
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
@@ -86,7 +86,7 @@ def _history(record: Record[JobData], lines: Sequence[Event | Note]) -> Iterator
     phases = [phase["name"] for phase in record.data["phases"]]
     index = 0
     for event in (line for line in lines if isinstance(line, Event)):
-        if event.trigger in (CREATED, Trigger.CONFIGURE):
+        if not event.source or event.trigger == Trigger.CONFIGURE:
             named = event.payload.get("phases")
             phases = [phase["name"] for phase in named] if named else phases
         phase = phases[min(index, len(phases) - 1)]
@@ -98,7 +98,7 @@ def _history(record: Record[JobData], lines: Sequence[Event | Note]) -> Iterator
             case Trigger.AGENT_COMPLETED:
                 index = len(phases)
                 yield _entry(phase, State(event.target), summary)
-            case _ if event.source != event.target and event.trigger != CREATED:
+            case _ if event.source not in ("", event.target):
                 if _in_history(event):
                     yield _entry(phase, State(event.target), summary)
         index = _phase_after(event, phases, index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock import KernelError, Outcome
 from interlock.system.agents import AgentFailed, Exit
 from interlock.system.records import Records
-from interlock.system.tables import ENDS_WELL, AbortReason, Record, TransitionReason, why_of
+from interlock.system.tables import AbortReason, Record, TransitionReason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.machines.agent.payloads import AgentData
@@ -59,10 +59,10 @@ def _why(abort: AbortReason | None, task: Outcome | None) -> TransitionReason:
     """Return why the agent ended. One whose task failed has not completed, whatever its exit."""
     if task is not None and task.trigger == Trigger.FAILED:
         told = task.payload.get("why")
-        if told and told not in ENDS_WELL:
-            return TransitionReason(told)
-        return why_of(abort or AbortReason.UNKNOWN)
-    return why_of(abort) if abort else TransitionReason.COMPLETED
+        if told and not (reason := TransitionReason(told)).ends_well:
+            return reason
+        return (abort or AbortReason.UNKNOWN).why
+    return abort.why if abort else TransitionReason.COMPLETED
 
 
 def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:

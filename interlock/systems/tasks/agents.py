@@ -9,7 +9,7 @@ from typing import Any, Literal
 from interlock import Client
 from interlock.system.errors import IllegalTransitionError, InvalidPayloadError
 from interlock.system.records import of_machine
-from interlock.system.tables import AbortReason, Record, TransitionReason, why_of
+from interlock.system.tables import AbortReason, Record, TransitionReason
 from interlock.systems.tasks.agent_tree import ALIVE, reached
 from interlock.systems.tasks.identities import ensure_identity
 from interlock.systems.tasks.machines.abort import AbortScope
@@ -98,8 +98,9 @@ class Agents:
         takes no trigger, so an agent that has ended can have no such effect again.
         """
         below = reached(self.records, ended, AbortScope.SESSION)
-        for agent, why in below.items():
-            end = {"abort": why, "why": why_of(why), "reason": reason or f"{ended.id} was aborted"}
+        for agent, abort in below.items():
+            said = reason or f"{ended.id} was aborted"
+            end = {"abort": abort, "why": abort.why, "reason": said}
             # An agent between them that has ended already refuses it, also after a repetition.
             with suppress(IllegalTransitionError):
                 self.client.fire(agent, AgentTrigger.ENDED, end, reason=reason)

@@ -29,7 +29,7 @@ from interlock.system.agents import (
 )
 from interlock.system.errors import GuardRefusedError
 from interlock.system.files import as_line
-from interlock.system.tables import ABORT_OF, AbortReason, Record, TransitionReason, why_of
+from interlock.system.tables import AbortReason, Record, TransitionReason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_sandbox import check_sandbox, sandbox_of_level
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
@@ -273,7 +273,7 @@ class CurrentTask:
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
         known = "" if abort is AbortReason.UNKNOWN else f"{abort}, "
         reason = f"its agent ended with {known}exit code {ended.code}: {last or 'no output'}"
-        return Outcome(Trigger.FAILED, {"reason": reason, "abort": abort, "why": why_of(abort)})
+        return Outcome(Trigger.FAILED, {"reason": reason, "abort": abort, "why": abort.why})
 
     def report(self, outcome: Outcome) -> None:
         """Fire the outcome at the task, and its consequence at the turn."""
@@ -315,7 +315,7 @@ def report_outcome(work: EffectWork, outcome: Outcome, fallback: str) -> None:
 
 def failure_outcome(report: AgentFailed) -> Outcome:
     """Return the outcome of a task whose agent reported that it failed."""
-    abort = report.abort or (ABORT_OF.get(report.reason) if report.reason else None)
+    abort = report.abort or (report.reason.abort if report.reason else None)
     payload = {"reason": report.error[:REASON_LENGTH_MAX], "why": report.reason, "abort": abort}
     return Outcome(
         Trigger.FAILED, {**payload, "retry_after_s": report.retry_after_s, "final": report.final}

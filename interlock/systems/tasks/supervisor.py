@@ -33,7 +33,7 @@ from interlock.system.agents import (
 )
 from interlock.system.files import as_line
 from interlock.system.records import PREFIX, Records
-from interlock.system.tables import AbortReason, TransitionReason, abort_reason
+from interlock.system.tables import AbortReason, TransitionReason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
 from interlock.systems.tasks.agent_sandbox import TASK_FILE, agent_sandbox
@@ -346,7 +346,7 @@ class TaskSupervisor(Supervisor):
     def _report_end(self, ended: Exit) -> None:
         over = ended.reason_by_us == WORK_OVER
         by_us = None if over else abort_by_us(ended.reason_by_us)
-        abort = None if over else abort_reason(ended.code, killed_by_us=by_us)
+        abort = None if over else AbortReason.of_exit(ended.code, killed_by_us=by_us)
         self.background.shutdown(wait=True)
         # A task that was claimed for the session and not yet given to it is not reported as failed:
         # nobody renews its lease, so it is soon offered to the next agent.

@@ -11,7 +11,8 @@ from interlock.kernel.event import FURTHER_WORDS, Event, Note, words_of
 from interlock.kernel.machine import Machine
 from interlock.kernel.reason import moved
 from interlock.kernel.shown_stage import as_words
-from interlock.kernel.table import CREATED, PERSON
+from interlock.kernel.table import PERSON
+from interlock.kernel.trigger import CREATED
 from interlock.workers.client import Client
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.console.timeline import FAILURES, kinds_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
 from interlock.kernel.store.people import ROLE
-from interlock.kernel.table import CREATED
+from interlock.kernel.trigger import CREATED
 from interlock.workers.engine.tracing import CODE
 from interlock.workers.ops.description import line_shown
 from interlock.workers.ops.history_page import CARD_NOTES, DAY_LENGTH, ROUTINE_NOTES

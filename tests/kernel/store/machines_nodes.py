@@ -15,7 +15,6 @@ from interlock.kernel.table import (
     Ask,
     Bounds,
     Data,
-    HeldSlot,
     Mode,
     Terminal,
     Transition,
@@ -83,7 +82,6 @@ def bounds(data: Data) -> Bounds:
     return {"spent": data.get("cap"), "runs": data.get("runs")}
 
 
-SLOT = HeldSlot(kept, release=FREE)
 RECHECK = Timer("recheck", lambda _: 600_000)
 STAGES = (
     Waiting(S.OPEN, (RECHECK,)),
@@ -92,10 +90,11 @@ STAGES = (
         (RECHECK,),
         offers=START,
         offered=lambda data: bool(data.get("met")),
-        slot=SLOT,
+        slot=kept,
+        slot_release=FREE,
     ),
     Waiting(S.ASIDE, (RECHECK,)),
-    Active(S.RUNNING, (RECHECK,), effect=RUN, outcomes=(T.FINISH,), slot=SLOT),
+    Active(S.RUNNING, (RECHECK,), effect=RUN, outcomes=(T.FINISH,), slot=kept, slot_release=FREE),
     Terminal(S.DONE),
     Terminal(S.CANCELED),
 )

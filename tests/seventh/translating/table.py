@@ -157,7 +157,7 @@ MACHINE = il.Machine(
         *il.rows(OPEN, il.move(Trigger.CANCEL, State.CANCELLED, PERSON)),
     ),
     payloads=Trigger.payloads(),
-    says=Trigger.sentences(),
+    says=Trigger.sentences(created="it was handed in"),
     cancel_triggers=(Trigger.CANCEL,),
     placement=Placement(host=lambda data: data["host"], commands=("agent",)),
     bookkeeping=il.Bookkeeping(

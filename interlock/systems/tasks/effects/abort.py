@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from interlock import CallError, EffectWork, Event
-from interlock.system.tables import AbortReason, TransitionReason, why_of
+from interlock.system.tables import AbortReason, TransitionReason
 from interlock.systems.tasks.agent_tree import reached
 from interlock.systems.tasks.machines.abort import AbortScope
 from interlock.systems.tasks.machines.agent.payloads import AgentData
@@ -46,7 +46,7 @@ def _scope(work: EffectWork[AgentData]) -> AbortScope | None:
 
 
 def _end_agent(work: EffectWork[AgentData], agent: str, reason: AbortReason) -> None:
-    end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
+    end = {"abort": reason, "why": reason.why, "reason": f"{work.record.id} was aborted"}
     # The trigger is refused by an agent that has ended already.
     with suppress(CallError):
         work.records.fire(agent, AgentTrigger.ENDED, end)

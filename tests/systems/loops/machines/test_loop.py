@@ -376,9 +376,8 @@ def test_an_invalid_agent_is_refused_by_its_field(changes: dict[str, Any], probl
     ],
 )
 def test_an_invalid_mail_is_refused_by_its_field(mail: dict[str, Any], problem: str) -> None:
-    assert LOOP.inbox is not None
     with pytest.raises(InvalidPayloadError, match=r"^the mail is invalid: ") as refused:
-        LOOP.inbox.data({**MAIL, **mail})
+        LOOP.inbox_data({**MAIL, **mail})
     assert problem in str(refused.value)
 
 

@@ -232,9 +232,8 @@ def test_a_wrong_value_is_named_by_its_place(
 
 
 def test_an_inbox_accepts_only_events_with_a_sender() -> None:
-    assert WORKSPACE.inbox is not None
     posted = event("CostsUpdated")
-    assert WORKSPACE.inbox.data({"sender": "tool", "event": posted}) == {
+    assert WORKSPACE.inbox_data({"sender": "tool", "event": posted}) == {
         "sender": "tool",
         "event": published_form(run_event(posted)),
     }
@@ -248,7 +247,7 @@ def test_an_inbox_accepts_only_events_with_a_sender() -> None:
         ({"sender": "tool", "event": posted, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
-            WORKSPACE.inbox.data(wrong)
+            WORKSPACE.inbox_data(wrong)
 
 
 def test_an_event_is_not_read_twice() -> None:

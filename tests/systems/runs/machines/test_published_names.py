@@ -239,33 +239,30 @@ def test_an_event_that_is_nested_without_end_is_refused() -> None:
 @pytest.mark.parametrize("depth", [100, 300, 100_000])
 @pytest.mark.parametrize("ids", [IDS, OUR_IDS])
 def test_a_posted_event_that_is_nested_deeply_is_refused(ids: dict[str, str], depth: int) -> None:
-    assert WORKSPACE.inbox is not None
     nested: dict[str, Any] = {}
     for _ in range(depth):
         nested = {"reason": nested}
 
     with pytest.raises(InvalidPayloadError):
-        WORKSPACE.inbox.data(
+        WORKSPACE.inbox_data(
             {"sender": "s", "event": {"type": "RunFailed", "data": {**ids, **nested}}}
         )
 
 
 @pytest.mark.parametrize("event", [None, [], "RunFailed"])
 def test_a_posted_event_that_is_no_object_is_refused(event: Any) -> None:
-    assert WORKSPACE.inbox is not None
     with pytest.raises(InvalidPayloadError, match="event: "):
-        WORKSPACE.inbox.data({"sender": "s", "event": event})
+        WORKSPACE.inbox_data({"sender": "s", "event": event})
 
 
 @pytest.mark.parametrize(("ids", "kept"), [(IDS, {"names": "hankweave"}), (OUR_IDS, {})])
 def test_an_event_is_kept_in_our_names_with_the_form_in_which_it_came(
     ids: dict[str, str], kept: dict[str, str]
 ) -> None:
-    assert WORKSPACE.inbox is not None
     moved = {"from": "running", "to": "completing-sentinels"}
     sent = {"sender": "s", "event": {"type": "CodonTransitioned", "data": {**ids, **moved}}}
 
-    mail = WORKSPACE.inbox.data(sent)
+    mail = WORKSPACE.inbox_data(sent)
 
     assert mail["event"]["data"]["run_id"] == "data/1"
     assert {name: mail[name] for name in mail if name not in ("sender", "event")} == kept

@@ -21,7 +21,6 @@ from interlock import (
     validated,
 )
 from interlock.system.tables import (
-    CREATED,
     Bounds,
     ChoiceWords,
     Meaning,
@@ -153,7 +152,7 @@ GRAPH = Machine(
     name="graph",
     stages=STAGES,
     transitions=TRANSITIONS,
-    says={CREATED: "it was opened for its jobs", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was opened for its jobs"),
     initial_data=initial_data,
     bookkeeping=Bookkeeping(bounds=bounds),
     payloads=Trigger.payloads(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from interlock import RESOLUTION, Active, Terminal, Timer, Waiting, always
-from interlock.system.tables import HeldSlot, Meaning
+from interlock.system.tables import Meaning
 from interlock.systems.jobs.machines.effects import (
     APPROVAL,
     REVIEWER,
@@ -16,8 +16,6 @@ from interlock.systems.jobs.machines.effects import (
 from interlock.systems.jobs.machines.job import changes, choices, limits, questions
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
-
-SLOT = HeldSlot(changes.has_slot, release=SLOT_RELEASE)
 
 STALLED = {"code": "stalled", "detail": "it gave no sign of life for too long"}
 UNBEGUN = {
@@ -154,7 +152,8 @@ STAGES = (
         notifies=RESOLUTION,
         offers=SCHEDULING,
         offered=changes.startable,
-        slot=SLOT,
+        slot=changes.has_slot,
+        slot_release=SLOT_RELEASE,
         shown="waiting to run",
         card="pending",
         question=questions.run_it,
@@ -179,7 +178,8 @@ STAGES = (
         State.RUNNING,
         (silence("running_s"), LIMIT),
         effect=WORKER,
-        slot=SLOT,
+        slot=changes.has_slot,
+        slot_release=SLOT_RELEASE,
         outcomes=(
             Trigger.AGENT_COMPLETED,
             Trigger.STUCK,
@@ -198,7 +198,8 @@ STAGES = (
         State.PAUSED,
         (Timer("until", paused_for, Trigger.UNPAUSE), reminder(until_ended)),
         asks=until_ended,
-        slot=SLOT,
+        slot=changes.has_slot,
+        slot_release=SLOT_RELEASE,
         notifies=RESOLUTION,
         card="paused",
         question=questions.always_asks("It is paused. Shall it go on?"),

@@ -18,7 +18,7 @@ from interlock import (
     rows,
     stay,
 )
-from interlock.system.tables import CREATED, Placement, Prerequisites
+from interlock.system.tables import Placement, Prerequisites
 from interlock.systems.jobs.machines.effects import (
     APPROVAL,
     MANIFEST,
@@ -303,7 +303,7 @@ JOB = Machine(
     name="job",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    says={CREATED: "it was handed in", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was handed in"),
     initial_data=changes.initial_data,
     payloads=Trigger.payloads(),
     first_trigger=Trigger.ACTIVATE,

@@ -8,7 +8,7 @@ its lease and its grace are over, and no other begins before that.
 from __future__ import annotations
 
 from interlock import ORPHANS, PERSON, PRODUCER, STALLS, Machine, by, move, reenter, rows
-from interlock.system.tables import CREATED, FamilyInbox, IdFormat, Placement, carry
+from interlock.system.tables import Placement, carry
 from interlock.systems.loops.machines.effects import MAIL_CHECK, PROMPT, SESSION, WORKTREE
 from interlock.systems.loops.machines.loop import changes, payloads
 from interlock.systems.loops.machines.loop.names import State, Trigger
@@ -144,7 +144,7 @@ LOOP = Machine(
     name="loop",
     stages=STAGES,
     transitions=(*AHEAD, *PUBLISHED, *OURS),
-    says={CREATED: "a life of this agent was started", **Trigger.sentences()},
+    says=Trigger.sentences(created="a life of this agent was started"),
     initial_data=changes.initial_data,
     payloads=Trigger.payloads(),
     ignores={
@@ -156,11 +156,10 @@ LOOP = Machine(
     placement=Placement(
         id_prefix=("agent",),
         commands=("command",),
-        id_format=IdFormat(
-            rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
-            "write it as <agent>/<number of its life>",
-        ),
+        id_pattern=rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
+        id_in_words="write it as <agent>/<number of its life>",
         host=lambda data: str(data.get("host") or ""),
     ),
-    inbox=FamilyInbox(changes.mail_data, MAIL_CHECK),
+    inbox=MAIL_CHECK,
+    inbox_data=changes.mail_data,
 )

@@ -20,7 +20,7 @@ from interlock import (
     rows,
     stay,
 )
-from interlock.system.tables import CREATED, Meaning, Placement, carry
+from interlock.system.tables import Meaning, Placement, carry
 from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.codon import changes
@@ -127,7 +127,7 @@ CODON = Machine(
     name="codon",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    says={CREATED: "its run has come to the codon {codon_id}", **Trigger.sentences()},
+    says=Trigger.sentences(created="its run has come to the codon {codon_id}"),
     initial_data=changes.initial_data,
     payloads=Trigger.payloads(),
     cancel_triggers=(Trigger.SKIP_REQUESTED,),

@@ -21,7 +21,7 @@ from interlock import (
     stay,
     validated,
 )
-from interlock.system.tables import CREATED, IdFormat, Meaning, Placement, Triggers
+from interlock.system.tables import Meaning, Placement, Triggers
 from interlock.system.tables import RecordData as Data
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.effects import CODON_CLEANUP, EVENTS, LAUNCH
@@ -126,17 +126,15 @@ RUN = Machine(
     name="run",
     stages=STAGES,
     transitions=TRANSITIONS,
-    says={CREATED: "a run of its plan was started", **Trigger.sentences()},
+    says=Trigger.sentences(created="a run of its plan was started"),
     initial_data=initial_data,
     payloads=Trigger.payloads(),
     cancel_triggers=(Trigger.STOP_REQUESTED,),
     placement=Placement(
         id_prefix=("workspace",),
         commands=("plan",),
-        id_format=IdFormat(
-            r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
-            "write it as <workspace>/<its number>",
-        ),
+        id_pattern=r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
+        id_in_words="write it as <workspace>/<its number>",
         needs_parent=True,
         host=its_host,
     ),

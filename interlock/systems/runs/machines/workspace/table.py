@@ -23,8 +23,8 @@ from interlock import (
     stay,
     validated,
 )
-from interlock.system.tables import CREATED, FamilyInbox, Triggers
 from interlock.system.tables import RecordData as Data
+from interlock.system.tables import Triggers
 from interlock.systems.runs.machines import limits
 from interlock.systems.runs.machines.effects import EVENTS
 from interlock.systems.runs.machines.events import checked
@@ -140,9 +140,10 @@ WORKSPACE = Machine(
     name="workspace",
     stages=STAGES,
     transitions=TRANSITIONS,
-    says={CREATED: "it was opened for runs", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was opened for runs"),
     initial_data=initial_data,
     payloads=Trigger.payloads(),
     ignores={Trigger.CLOSE: "it is closed already"},
-    inbox=FamilyInbox(mail_data, EVENTS),
+    inbox=EVENTS,
+    inbox_data=mail_data,
 )

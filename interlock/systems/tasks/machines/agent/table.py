@@ -22,7 +22,6 @@ from interlock import (
     validated,
 )
 from interlock.system.tables import (
-    CREATED,
     AbortReason,
     Meaning,
     Placement,
@@ -171,7 +170,7 @@ AGENT = Machine(
     name="agent",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    says={CREATED: "it was started for the task {task}", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was started for the task {task}"),
     initial_data=initial_data,
     payloads=Trigger.payloads(),
     cancel_triggers=(Trigger.ENDED,),

@@ -27,7 +27,7 @@ from interlock import (
     rows,
     validated,
 )
-from interlock.system.tables import CREATED, Placement, Triggers
+from interlock.system.tables import Placement, Triggers
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.effects import FOLLOW_UP
 from interlock.systems.tasks.machines.identity import limits
@@ -199,7 +199,7 @@ IDENTITY = Machine(
     name="identity",
     stages=STAGES,
     transitions=TRANSITIONS,
-    says={CREATED: "it claimed a task for the first time", **Trigger.sentences()},
+    says=Trigger.sentences(created="it claimed a task for the first time"),
     initial_data=initial_data,
     payloads=Trigger.payloads(),
     cancel_triggers=(Trigger.RETIRED,),

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock import Ask
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import UNBOUND, Bounds
+from interlock.system.tables import Bounds
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task import limits
@@ -80,4 +80,4 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     if earlier := child.get("after"):
         bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
     own = {name: value for name, value in child.items() if name != "after"}
-    return {**inherited, **own, **bound}, UNBOUND
+    return {**inherited, **own, **bound}, {}

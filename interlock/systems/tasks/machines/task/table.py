@@ -19,7 +19,7 @@ from interlock import (
     rows,
     stay,
 )
-from interlock.system.tables import CREATED, Facts, Placement, TransitionReason, carry
+from interlock.system.tables import Placement, TransitionReason, carry
 from interlock.systems.tasks.machines.effects import (
     AGENT,
     ASSIGNMENT,
@@ -254,7 +254,7 @@ TASK = Machine(
     name="task",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    says={CREATED: "it was handed in", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was handed in"),
     initial_data=changes.initial_data,
     initial_state=changes.initial_state,
     payloads=Trigger.payloads(),
@@ -273,5 +273,6 @@ TASK = Machine(
         ),
     ),
     close_trigger=Trigger.CANCELLED,
-    facts=Facts(changes.fact_sources, holder_refusal=changes.trust_refusal),
+    fact_sources=changes.fact_sources,
+    holder_refusal=changes.trust_refusal,
 )

@@ -21,7 +21,6 @@ from interlock import (
     validated,
 )
 from interlock.system.tables import (
-    CREATED,
     AbortReason,
     Meaning,
     Placement,
@@ -253,7 +252,7 @@ TURN = Machine(
     name="turn",
     stages=STAGES,
     transitions=PUBLISHED,
-    says={CREATED: "claim {number} of the task {task} began", **Trigger.sentences()},
+    says=Trigger.sentences(created="claim {number} of the task {task} began"),
     initial_data=initial_data,
     payloads=Trigger.payloads(),
     placement=Placement(id_prefix=("backlog",), host=host),

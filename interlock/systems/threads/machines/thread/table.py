@@ -18,7 +18,7 @@ from interlock import (
     rows,
     stay,
 )
-from interlock.system.tables import CREATED, Placement, carry
+from interlock.system.tables import Placement, carry
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import changes, guards
 from interlock.systems.threads.machines.thread.names import State, Trigger
@@ -296,7 +296,7 @@ THREAD = Machine(
     name="thread",
     stages=STAGES,
     transitions=(*CORRECTIONS, *PUBLISHED, *OURS),
-    says={CREATED: "it was handed in", **Trigger.sentences()},
+    says=Trigger.sentences(created="it was handed in"),
     title=lambda data: str((data.get("inciting") or {}).get("title") or ""),
     schema=2,
     migrate=with_renamed_policies,

@@ -18,7 +18,7 @@ from interlock import (
     rows,
     validated,
 )
-from interlock.system.tables import CREATED, Meaning
+from interlock.system.tables import Meaning
 from interlock.system.tables import RecordData as Data
 from interlock.systems.webhooks.machines.delivery import limits
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
@@ -133,7 +133,7 @@ DELIVERY = Machine(
         Terminal(State.DROPPED),
     ),
     transitions=TRANSITIONS,
-    says={CREATED: "{kind}: {endpoint} is notified of it", **Trigger.sentences()},
+    says=Trigger.sentences(created="{kind}: {endpoint} is notified of it"),
     payloads=Trigger.payloads(),
     cancel_triggers=(Trigger.DROPPED,),
 )
