@@ -8,9 +8,9 @@ import sys
 import time
 from functools import partial
 
-from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.model import InferenceModel, model_of
 from interlock.systems.threads.inference.question import Question, Target
+from interlock.systems.threads.tier import Tier
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.language_model import open_model
 from interlock.workers.gateways.llm.outcome import Answered

@@ -19,10 +19,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.embedded import EmbeddedModel
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.llm.outcome import Answered
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -17,13 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.scales import Tier
 from interlock.systems.threads.effects.inference import catalog_of
 from interlock.systems.threads.inference.embedded import propose
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
 from interlock.systems.threads.inference.reading.meaning import meanings
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS, DEFAULT_COMPOSITION
+from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.capabilities.registry import load_registry
 from scripts.documents import renewed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,18 +28,6 @@ class SuggestedAnswer:
 
 
 Words = Mapping[str, ChoiceWords]  # by choice
-WordsOf = Callable[[Any], Words]  # given the data of a record
-
-
-def fixed(words: Words) -> WordsOf:
-    """Return what gives the same words whatever the record's data."""
-    return lambda _: words
-
-
-def unsaid(data: Mapping[str, Any]) -> Words:
-    """Return no words, whatever the record's data: each choice says its own name."""
-    del data
-    return {}
 
 
 def unsuggested(data: Mapping[str, Any]) -> Iterable[SuggestedAnswer]:

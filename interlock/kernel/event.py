@@ -61,9 +61,14 @@ class Event:
     @property
     def because(self) -> str:
         """Why it happened: the sentence of its row, then the words that came with the call."""
-        words = "; ".join(words_of(self.payload, self.cause.reason))
+        words = "; ".join(self.words)
         says = self.says or moved(self.trigger, self.source, self.target)
         return f"{says}: {words}" if words else says
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that came with the call that moved it, each once."""
+        return words_of(self.payload, self.cause.reason)
 
 
 def words_of(payload: Mapping[str, Any], reason: str) -> tuple[str, ...]:
@@ -91,6 +96,11 @@ class Note:
     detail: Mapping[str, Any]
     at_ms: int
     deltas: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_failed_attempt(self) -> bool:
+        """Whether it says that an attempt of an effect failed; its `detail` has the error."""
+        return self.kind == EFFECT_FAILED
 
 
 def line_data(line: Event | Note) -> dict[str, Any]:

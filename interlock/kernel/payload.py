@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -19,8 +19,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from interlock.kernel.errors import InvalidPayloadError
 
 # A name without spaces, as roles, queues, phases, stewards and machines have one.
-WORD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$"
-Word = Annotated[str, Field(pattern=WORD_PATTERN)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -122,9 +121,7 @@ def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Mode
     try:
         return model.model_validate(payload)
     except ValidationError as refusal:
-        problems = [
-            problem_of(error, path_of(error["loc"])) for error in refusal.errors(include_url=False)
-        ]
+        problems = [problem_of(error) for error in refusal.errors(include_url=False)]
         raise InvalidPayloadError(subject, problems) from None
 
 
@@ -140,13 +137,13 @@ def fields_of(subject: str, payload: object) -> dict[str, Any]:
     return dict(payload or {})
 
 
-def path_of(location: Iterable[int | str]) -> str:
-    """Return the path of a field, such as `steps.0.name`."""
-    return ".".join(map(str, location))
+def problem_of(error: ErrorDetails, field: str | None = None) -> str:
+    """Return the wrong field, what it should be and, where that helps, its value.
 
-
-def problem_of(error: ErrorDetails, field: str) -> str:
-    """Return the wrong field, what it should be and, where that helps, its value."""
+    `error` is one of `ValidationError.errors()`; its field is called by its path, such as
+    `steps.0.name`, or as `field` says.
+    """
+    field = ".".join(map(str, error["loc"])) if field is None else field
     if error["type"] == "missing":
         return f"{field}: this field is missing, add it"
     message = error["msg"].removeprefix("Value error, ")

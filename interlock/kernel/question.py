@@ -44,24 +44,16 @@ def inner(data: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     return data
 
 
-def failure_detail(data: Mapping[str, Any]) -> str:
-    """Return the detail of a record's failure as a sentence, or an empty text."""
-    return as_sentence(inner(data, "failure").get("detail", ""))
-
-
-def failure_reason(data: Mapping[str, Any]) -> str:
-    """Return the reason of a record's failure as a sentence."""
-    failure = inner(data, "failure")
-    return as_sentence(failure.get("reason") or failure.get("detail") or "no reason was given")
-
-
 def value_text(value: Any) -> str:
     """Return a value so that its type can be seen: 25 is a number, '25' is a text."""
     return shortened(repr(value), VALUE_LENGTH_MAX)
 
 
 def action_line(payload: Mapping[str, Any]) -> str:
-    """Return an action as one line."""
+    """Return an action as one line, with its values.
+
+    In the question of a card that proposes this action the console shows its name instead.
+    """
     parameters = payload.get("parameters") or {}
     shown = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(parameters.items()))
     return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"

@@ -1,4 +1,4 @@
-"""The ordered scales that policies, capabilities and models share."""
+"""Words in an order, and the scale that policies and capabilities share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 
 class Ranked(StrEnum):
-    """Words in the order of the enum, not of the alphabet."""
+    """Base of words in the order of the enum, not of the alphabet: `Trust.LOW < Trust.HIGH`."""
 
     @property
     def rank(self) -> int:
@@ -37,15 +37,3 @@ class Level(Ranked):
     def _missing_(cls, value: object) -> Level:
         del value
         return cls.HIGH
-
-
-class Tier(Ranked):
-    """The kinds of models, agents and people that infer, from the cheapest to the dearest."""
-
-    LOCAL_TOOL_CALLING = auto()
-    LOCAL_FAST = auto()
-    FRONTIER_FAST = auto()
-    FRONTIER_BALANCED = auto()
-    FRONTIER_BEST = auto()
-    AGENT_HEADLESS = auto()
-    USER = auto()

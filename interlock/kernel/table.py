@@ -9,7 +9,7 @@ from typing import Any, Generic, TypedDict, Unpack
 
 from pydantic import BaseModel
 
-from interlock.kernel.choice_words import SuggestedAnswer, Words, unsaid, unsuggested
+from interlock.kernel.choice_words import SuggestedAnswer, Words, unsuggested
 from interlock.kernel.effect import AWAITING, Effect, Kind
 from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.meaning import Meaning
@@ -173,7 +173,8 @@ class Waiting(Stage):
     inspect: Callable[[Any], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
-    words: Callable[[Any], Words] = unsaid  # what its choices say to people
+    # What its choices say to people: in every record the same, or by the data.
+    words: Words | Callable[[Any], Words] = field(default_factory=dict)
     suggests: Callable[[Any], Iterable[SuggestedAnswer]] = unsuggested  # for one click
     # By trigger, what its answer is on this card: the model of the answer, where the card takes
     # less than the trigger's payload; whether it is offered, where it is not always; and the only
@@ -195,6 +196,10 @@ class Waiting(Stage):
             for choice, trigger in self.affordances
             if self.offered_if.get(trigger, always)(data)
         )
+
+    def choice_words(self, data: Data) -> Words:
+        """Return what the choices of a record with this data say, by choice."""
+        return self.words(data) if callable(self.words) else self.words
 
     def field_values(self, trigger: str, data: Data) -> FieldValues:
         """Return the only values that fields of an answer may have, by field."""

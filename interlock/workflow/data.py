@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.payload import CardAnswer, Shape, parsed, path_of, problem_of
+from interlock.kernel.payload import CardAnswer, Shape, parsed, problem_of
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float, Decimal)
@@ -139,7 +139,7 @@ def short(failure: Exception) -> str:
     if not isinstance(failure, ValidationError):
         return " ".join(str(failure).split())
     errors = failure.errors(include_url=False)
-    return "; ".join(problem_of(error, path_of(error["loc"])) for error in errors)
+    return "; ".join(problem_of(error) for error in errors)
 
 
 def changes(model: type[BaseModel], before: JsonData, after: JsonData) -> dict[str, Any]:

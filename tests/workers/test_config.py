@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel.scales import Tier
 from interlock.systems import NAMES
 from interlock.systems.tasks.machines.trust import Trust
 from interlock.systems.tasks.settings import TaskSettings
+from interlock.systems.threads.tier import Tier
 from interlock.workers.client import Client
 from interlock.workers.config import (
     PREFIX,

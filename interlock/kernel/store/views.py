@@ -72,9 +72,9 @@ class Views:
         """Return the whole log of a record, oldest first."""
         return list(self.log(record_id))
 
-    def log(self, record_id: str, *, after: str = START) -> Iterator[Event | Note]:
-        """Yield what follows a position in a record's log, page by page."""
-        key, start = self.keys.log(record_id), f"({after}"
+    def log(self, record_id: str, *, after: str = "") -> Iterator[Event | Note]:
+        """Yield what follows a position in a record's log, or all of it, page by page."""
+        key, start = self.keys.log(record_id), f"({after or START}"
         while True:
             page = read(self.client, "XRANGE", key, start, "+", "COUNT", PAGE)
             for position, pairs in page:
@@ -100,11 +100,11 @@ class Views:
     ) -> dict[tuple[str, str], list[LogLine] | None]:
         """Return what follows a position in each of several logs, in one round trip.
 
-        A place is a record and a position. Each log is read for up to `limit` lines; each line
-        comes with its position. None: a line cannot be read.
+        A place is a record and a position, '' before its first line. Each log is read for up to
+        `limit` lines; each line comes with its position. None: a line cannot be read.
         """
         commands = [
-            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", limit)
+            ("XRANGE", self.keys.log(one), f"({position or START}", "+", "COUNT", limit)
             for one, position in places
         ]
         pages = zip(places, read_all(self.client, commands), strict=True)

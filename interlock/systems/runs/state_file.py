@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from interlock import CallError
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import Record, parsed
+from interlock.system.tables import Record
 from interlock.systems.runs.archive.archive import is_archive, state_in
 from interlock.systems.runs.archive.backup import write_with_backup
 from interlock.systems.runs.archive.consistency import checkpoint_shas
@@ -33,6 +33,7 @@ from interlock.systems.runs.machines.published_names import (
 from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import State
 from interlock.systems.runs.machines.translation import branch_of
+from interlock.systems.runs.machines.values import fitting
 
 Family = Sequence[tuple[Record[RunData], Sequence[Record[CodonData]]]]
 
@@ -163,7 +164,8 @@ def _state_run(subject: str, run: Any) -> _StateRun:
     if not isinstance(run, dict):
         raise InvalidPayloadError(subject, [f"it is {type(run).__name__}, not an object"])
     try:
-        return parsed(_StateRun, subject, from_published(run))
+        with fitting(subject):
+            return _StateRun.model_validate(from_published(run))
     except InvalidPayloadError as refusal:
         raise InvalidPayloadError(subject, [*map(_published_problem, refusal.problems)]) from None
     except RecursionError:

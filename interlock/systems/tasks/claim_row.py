@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import Event, Note
-from interlock.system.tables import EFFECT_FAILED, AbortReason, Record
+from interlock.system.tables import AbortReason, Record
 from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.agent.payloads import AgentData
@@ -208,14 +208,15 @@ def _activity(claim: ClaimRecords) -> str | None:
     """Return the last activity that the task's log has since its last transition."""
     if not claim.present:
         return None
-    found = (note.detail.get("doing") for note in _since_event(claim.task_log, "activity"))
+    notes = (note for note in _since_event(claim.task_log) if note.kind == "activity")
+    found = (note.detail.get("doing") for note in notes)
     return next((str(activity) for activity in found if activity), None)
 
 
 def _last_message(claim: ClaimRecords) -> str:
     """Return the last error of a delivered task, the end of a dead agent, or its last report."""
     if claim.delivered:
-        failures = _since_event(claim.task_log, EFFECT_FAILED)
+        failures = (note for note in _since_event(claim.task_log) if note.is_failed_attempt)
         return next((_one_line(note.detail.get("detail")) for note in failures), "")
     agent = claim.agent
     if agent is not None and agent.state == AgentState.DEAD:
@@ -238,13 +239,12 @@ def _end_of(end: Mapping[str, Any]) -> str:
     return _one_line(", ".join([*parts, *([f"exit code {code}"] if code is not None else [])]))
 
 
-def _since_event(log: Sequence[Event | Note], kind: str) -> Iterator[Note]:
-    """Yield the notes of a kind since the last transition, newest first."""
+def _since_event(log: Sequence[Event | Note]) -> Iterator[Note]:
+    """Yield the notes since the last transition, newest first."""
     for line in log:
         if isinstance(line, Event):
             return
-        if line.kind == kind:
-            yield line
+        yield line
 
 
 def _one_line(text: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from interlock import CallError, Event, Note
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Records, digest
-from interlock.system.tables import START, Record, split_key
+from interlock.system.tables import Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -116,4 +116,4 @@ def _log_since_claim(records: Records, key: str) -> Iterator[Event | Note]:
     """Yield the log of a task after the claim whose effect has this key."""
     task, suffix = split_key(key)
     version = suffix.partition(".")[0]
-    return records.views.log(task, after=f"{version}-0" if version.isdecimal() else START)
+    return records.views.log(task, after=f"{version}-0" if version.isdecimal() else "")

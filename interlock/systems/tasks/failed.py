@@ -11,7 +11,7 @@ from typing import Any
 from interlock import CallError, Client, ConflictError, Event, Note
 from interlock.system.errors import FencedError, HeldError
 from interlock.system.records import Records
-from interlock.system.tables import START, Record, record_id
+from interlock.system.tables import Record, record_id
 from interlock.systems.tasks.claim_names import CLAIM_STATES
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State, Trigger
@@ -118,7 +118,7 @@ class FailedTasks:
     def _logs(self, records: Iterable[Record[TaskData]]) -> dict[str, list[Event | Note]]:
         """Return the logs of tasks, each up to a damaged line; a page of all in one round trip."""
         logs: dict[str, list[Event | Note]] = {str(record.id): [] for record in records}
-        positions = dict.fromkeys(logs, START)
+        positions = dict.fromkeys(logs, "")
         while positions:
             pages = self.views.lines_after(positions.items(), LINES_READ)
             positions = {}

@@ -10,7 +10,7 @@ from typing import Any
 from interlock import Terminal
 from interlock.system.pages import Health, Link, Sentence, Time
 from interlock.system.records import Records
-from interlock.system.tables import Record, as_words
+from interlock.system.tables import Record
 from interlock.system.text import duration
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
@@ -100,7 +100,7 @@ def health(records: Records) -> Health:
 
 def _notice(newest: Record) -> Sentence:
     """Return the line that says how far the newest canary has come."""
-    state = as_words(newest.state)
+    state = newest.state.replace("_", " ")
     canary = Link(newest.id, "canary")
     return Sentence(
         (

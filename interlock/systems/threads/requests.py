@@ -27,8 +27,9 @@ from interlock.system.files import (
     read_model,
     read_text,
 )
-from interlock.system.tables import CHILDREN_MAX, PRIORITY_DEFAULT
+from interlock.system.tables import PRIORITY_DEFAULT
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS
+from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST
 
 BYTES_MAX = 256 * 1024
@@ -147,7 +148,7 @@ class FrontMatter(_Part):
     ] = []
     fields: PlainData = {}
     children: Annotated[
-        list[RequestChild], Field(max_length=CHILDREN_MAX), filled_list("child")
+        list[RequestChild], Field(max_length=limits.CHILDREN_MAX), filled_list("child")
     ] = []
     relationship: Annotated[
         Literal["decompose", "group", "singular"] | None, BeforeValidator(_stripped)

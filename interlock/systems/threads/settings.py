@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.system.settings import SystemSettings, pairs_of
-from interlock.system.tables import Tier
+from interlock.systems.threads.tier import Tier
 
 
 class ThreadSettings(SystemSettings):

@@ -11,7 +11,7 @@ from typing import Any
 from interlock import Event, Note
 from interlock.system.commands import sure_words
 from interlock.system.pages import Section, Sentence, Table
-from interlock.system.tables import as_sentence, as_words, words_of
+from interlock.system.tables import as_sentence
 from interlock.system.text import value_words
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.names import State, Trigger
@@ -74,9 +74,9 @@ def _flat(values: Values) -> Iterator[tuple[str, str]]:
     """Yield the names and values of what was set, in words."""
     for name, value in values.items():
         if name == "parameters":
-            yield from ((as_words(each), value_words(one)) for each, one in value.items())
+            yield from ((each.replace("_", " "), value_words(one)) for each, one in value.items())
         elif name == "capability":
-            yield FIELDS[name], as_words(str(value))
+            yield FIELDS[name], str(value).replace("_", " ")
         else:
             yield FIELDS[name], value_words(value)
 
@@ -108,9 +108,7 @@ def _proposed(line: Event, proposal: Values) -> Section:
 
 def _edited(line: Event, changed: Values, before: Values) -> Section:
     """Tell a correction: each value that it changed, before and after."""
-    why: list[ToldPart] = [
-        Sentence(each, is_quoted=True) for each in words_of(line.payload, line.cause.reason)
-    ]
+    why: list[ToldPart] = [Sentence(each, is_quoted=True) for each in line.words]
     if line.payload.get("clear"):
         return Section("A person took the proposal back", why)
     known = dict(_flat({name: before[name] for name in changed if name in before}))
@@ -128,10 +126,11 @@ def _edited(line: Event, changed: Values, before: Values) -> Section:
 def _answered(line: Event) -> Section:
     """Tell an answer in words: the words, and the values that came with them."""
     payload = line.payload
-    words = [payload.get("text") or payload.get("feedback"), *words_of({}, line.cause.reason)]
+    words = [payload.get("text") or payload.get("feedback"), line.cause.reason]
     parts: list[ToldPart] = [Sentence(str(each), is_quoted=True) for each in words if each]
     values = dict(_flat(_values(payload)))
-    values |= {as_words(name): value_words(one) for name, one in payload.get("values", {}).items()}
+    for name, one in payload.get("values", {}).items():
+        values[name.replace("_", " ")] = value_words(one)
     parts += [values] if values else []
     return Section(f"{line.says[:1].upper()}{line.says[1:]}", parts)
 
@@ -158,5 +157,5 @@ def _result(payload: Values) -> list[ToldPart]:
     """Return the result of an action as a table of values, or as a text."""
     result = payload.get("result")
     if isinstance(result, Mapping):
-        return [{as_words(str(name)): value_words(one) for name, one in result.items()}]
+        return [{str(name).replace("_", " "): value_words(one) for name, one in result.items()}]
     return [Sentence(value_words(result), is_quoted=True)] if result is not None else []

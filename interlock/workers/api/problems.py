@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from interlock.kernel.errors import KernelError
-from interlock.kernel.payload import path_of, problem_of
+from interlock.kernel.payload import problem_of
 from interlock.workers.remote.problems import HEAD, KINDS, NO_TOKEN, ProblemKind, kind_of
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def add_problem_answers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(_: Request, refusal: RequestValidationError) -> JSONResponse:
-        found = [problem_of(error, path_of(error["loc"])) for error in refusal.errors()]
+        found = [problem_of(error) for error in refusal.errors()]
         return answer(BAD_REQUEST, "; ".join(found), problems=found)
 
     @app.exception_handler(HTTPException)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.errors import StoreError
-from interlock.kernel.event import FURTHER_WORDS, Event, Note, words_of
+from interlock.kernel.event import FURTHER_WORDS, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.reason import moved
 from interlock.kernel.shown_stage import as_words
@@ -53,10 +53,7 @@ def _plainly(
             continue
         says = line.says or moved(line.trigger, line.source, line.target)
         tone: Tone = "bad" if FAILURES in kinds_of(line) else ""
-        parts: list[Part] = [
-            Sentence(words, tone, is_quoted=True)
-            for words in words_of(line.payload, line.cause.reason)
-        ]
+        parts: list[Part] = [Sentence(words, tone, is_quoted=True) for words in line.words]
         values = line.payload.get(VALUES)
         found = dict(values) if isinstance(values, Mapping) else {}
         if line.trigger == CREATED:

@@ -164,7 +164,7 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
         record.proposal,
         question,
         offered,
-        words=parts.made("what its choices say", {}, stage.words, data),
+        words=parts.made("what its choices say", {}, stage.choice_words, data),
         suggested=parts.made("what it suggests", [], _suggested, stage, data),
         inspect=inspect,
         deadline=deadline_of(machine, record),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from interlock.kernel.event import Event, words_of
+from interlock.kernel.event import Event
 from interlock.kernel.record import RecordId
 from interlock.kernel.store.views import Views
 
@@ -36,7 +36,7 @@ def why_lost(views: Views, lost: Iterable[Child]) -> str:
     found: dict[str, Child] = {child.id: child for child in lost}
     for child_id, lines in views.latest(found, LINES).items():
         ended = next((line for line in lines if isinstance(line, Event)), None)
-        words = words_of(ended.payload, ended.cause.reason) if ended else ()
+        words = ended.words if ended else ()
         why = "; ".join(words) or (ended.because if ended else "")
         of_reason.setdefault((found[child_id].state, why), []).append(child_id)
     said = [_sentence(ids, *reason) for reason, ids in of_reason.items()]

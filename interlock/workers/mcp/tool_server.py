@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types import Tool as ListedTool
 from pydantic import ValidationError
 
-from interlock.kernel.payload import path_of, problem_of
+from interlock.kernel.payload import problem_of
 from interlock.workers.access.roles import Act
 
 ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
@@ -68,5 +68,5 @@ def _check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:
         tool.fn_metadata.validate_arguments(arguments)
     except ValidationError as refusal:
         errors = refusal.errors(include_url=False)
-        problems = [problem_of(error, path_of(error["loc"])) for error in errors]
+        problems = [problem_of(error) for error in errors]
         raise ToolError(f"{tool.name}: {'; '.join(problems)}") from None

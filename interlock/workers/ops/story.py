@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from interlock.kernel.event import Event, words_of
+from interlock.kernel.event import Event
 from interlock.kernel.machine import Machine
 from interlock.kernel.question import as_sentence
 from interlock.kernel.reason import moved
@@ -52,7 +52,7 @@ def _ended(event: Event, machine: Machine, told: Sequence[Any]) -> str:
     actor = event.cause.actor
     by = "a worker" if actor in machine.effects else actor
     says = event.says or moved(event.trigger, event.source, event.target)
-    words = [one for one in words_of(event.payload, event.cause.reason) if one not in told]
+    words = [one for one in event.words if one not in told]
     return as_sentence(": ".join(filter(None, (f"It ended: {says}, by {by}", "; ".join(words)))))
 
 

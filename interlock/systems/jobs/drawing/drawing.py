@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from rich.cells import cell_len
+
 from interlock.system.pages import Layout
-from interlock.system.tables import Dependencies, columns_of, shortened
+from interlock.system.tables import Dependencies, shortened
 from interlock.system.text import visible
 from interlock.systems.jobs.machines.job.names import State
 
@@ -264,17 +266,15 @@ def _svg_header(title: str, all_jobs: Sequence[DrawnJob]) -> str:
 
 def _header_width(title: str, all_jobs: Sequence[DrawnJob]) -> float:
     short = shortened(_clean(title), TITLE_LETTERS)
-    return (
-        columns_of(short) * TITLE_LETTER + TALLY_GAP + columns_of(_tally(all_jobs)) * STATE_LETTER
-    )
+    return cell_len(short) * TITLE_LETTER + TALLY_GAP + cell_len(_tally(all_jobs)) * STATE_LETTER
 
 
 def _size(job: DrawnJob) -> tuple[float, float]:
     name, note = _shown_texts(job)
     texts = (
-        columns_of(name) * NAME_LETTER,
-        columns_of(_state_label(job.state)) * STATE_LETTER,
-        columns_of(note) * NOTE_LETTER,
+        cell_len(name) * NAME_LETTER,
+        cell_len(_state_label(job.state)) * STATE_LETTER,
+        cell_len(note) * NOTE_LETTER,
     )
     width = max(TEXT_INDENT + max(texts) + TEXT_END, BOX_WIDTH_MIN)
     return round(width), BOX_HEIGHT + (NOTE_HEIGHT if note else 0)
@@ -342,7 +342,7 @@ def _svg_legend(all_jobs: Sequence[DrawnJob], width: float) -> tuple[list[str], 
     drawn: list[str] = []
     x, y = 0.0, HEADER
     for swatch, text in entries:
-        wide = 28 + columns_of(text) * STATE_LETTER + 10
+        wide = 28 + cell_len(text) * STATE_LETTER + 10
         if x and x + wide > width:
             x, y = 0.0, y + LEGEND_LINE
         drawn.append(

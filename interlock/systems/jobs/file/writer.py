@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from interlock import CallError
 from interlock.system.files import FileError
-from interlock.system.tables import PRIORITY_DEFAULT, path_of, problem_of
+from interlock.system.tables import PRIORITY_DEFAULT, problem_of
 from interlock.system.text import visible
 from interlock.systems.jobs.file.fields import (
     INHERITED,
@@ -51,7 +51,7 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
         payloads = [_payload_of_step(step) for step in steps]
     except ValidationError as refusal:
         first = refusal.errors(include_url=False)[0]
-        raise UnwritableGraphError(name, problem_of(first, path_of(first["loc"]))) from refusal
+        raise UnwritableGraphError(name, problem_of(first)) from refusal
     parent = _common_parent(steps, payloads)
     folder = next((job["folder"] for job in payloads if "folder" in job), None)
     inherited = shared | {"folder": folder, "dir": parent}

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from interlock import CallError, KernelError
 from interlock.system.records import LoggedRecord
-from interlock.system.tables import Record, path_of, problem_of
+from interlock.system.tables import Record, problem_of
 
 FORMAT = 1
 DIGEST = "digest"
@@ -146,7 +146,7 @@ def read_archive(content: bytes) -> Archive:
         records = tuple(_archived(stored) for stored in file.records)
     except ValidationError as refusal:
         errors = refusal.errors(include_url=False)[:PROBLEMS_MAX]
-        problems = [problem_of(error, path_of(error["loc"])) for error in errors]
+        problems = [problem_of(error) for error in errors]
         raise BrokenArchiveError("; ".join(problems)) from None
     if problem := next(_misplaced(file.workspace, records), ""):
         raise BrokenArchiveError(problem)

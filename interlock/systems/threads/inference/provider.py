@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from interlock.system.models import Answered, LanguageModel, PricedQuestion, Unanswered
-from interlock.system.tables import Tier
 from interlock.systems.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.prompt import INSTRUCTIONS, prompt
 from interlock.systems.threads.inference.question import Question
+from interlock.systems.threads.tier import Tier
 
 OUTPUT_TOKENS_MAX: Mapping[Tier, int] = {
     Tier.LOCAL_TOOL_CALLING: 1024,

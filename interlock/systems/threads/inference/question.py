@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from interlock.system.tables import Tier
+from interlock.systems.threads.tier import Tier
 
 # Increase it with every change of a prompt or its data; each proposal stores its version.
 PROMPT_VERSION = 2

@@ -13,7 +13,6 @@ from functools import reduce
 from math import isfinite
 
 from interlock import Level
-from interlock.system.tables import Tier, as_words
 from interlock.systems.threads.machines.policy_axis import (
     PolicyError,
     budget,
@@ -22,6 +21,7 @@ from interlock.systems.threads.machines.policy_axis import (
     word,
     words,
 )
+from interlock.systems.threads.tier import Tier
 
 
 class Gate(StrEnum):
@@ -336,7 +336,7 @@ def _check_consent(policy: AutonomyPolicy, proposal_kind: str) -> Check:
 
 def _whether_asked(policy: AutonomyPolicy, what: str, *, asks: bool) -> str:
     name = next((name for name, known in COMPOSITIONS.items() if known == policy), "")
-    who = f"the policy “{as_words(name)}”" if name else "the policy"
+    who = f"the policy “{name.replace('_', ' ')}”" if name else "the policy"
     return f"{who} asks a person about every {what}" if asks else f"{who} asks nobody about {what}s"
 
 

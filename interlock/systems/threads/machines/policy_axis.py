@@ -8,8 +8,6 @@ from enum import StrEnum
 from reprlib import repr as short
 from typing import TypeVar
 
-from interlock.system.tables import MICRO
-
 BUDGET_MICRO_MAX = 10**15
 
 
@@ -78,7 +76,7 @@ def _micro_of(usd: object) -> int | None:
         return None
     try:
         # A float goes through its shortest text: 0.1 is meant as 100,000 micro-dollars.
-        exact = Decimal(str(usd)) * MICRO
+        exact = Decimal(str(usd)).scaleb(6)
         whole = 0 <= exact <= BUDGET_MICRO_MAX and exact == exact.to_integral_value()
     except (ArithmeticError, ValueError):
         return None

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from interlock.kernel.payload import path_of, problem_of
+from interlock.kernel.payload import problem_of
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
@@ -168,8 +168,7 @@ def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
         try:
             table = McpTable.model_validate(written.table)
         except ValidationError as error:
-            first = error.errors()[0]
-            problem = problem_of(first, path_of(first["loc"]))
+            problem = problem_of(error.errors()[0])
             raise ExtensionError(written.file, f"[[mcp]] {problem}") from error
         try:
             found.append(McpServer(table, written.file.parent))

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.model import InferenceModel, model_of
 from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.llm.language_model import LanguageModel
 from interlock.workers.gateways.llm.options import (
     MODEL_VARIABLE,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.scales import Tier
 from interlock.systems.threads.inference.question import Target
+from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.llm.outcome import Answered, FailureCode, TokenUsage, Unanswered
 from tests.fakes.openai_server import (
     OpenAIServer,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.kernel.moving import data_now
-from interlock.kernel.scales import Level, Tier
+from interlock.kernel.scales import Level
 from interlock.systems.threads.machines.autonomy import (
     AXES,
     COMPOSITIONS,
@@ -35,6 +35,7 @@ from interlock.systems.threads.machines.autonomy import (
 )
 from interlock.systems.threads.machines.policy_axis import PolicyError
 from interlock.systems.threads.machines.thread.table import THREAD
+from interlock.systems.threads.tier import Tier
 
 MILD = Risk(irreversibility=Level.LOW, regret_potential=Level.LOW, risk_amplifier=False)
 MEDIUM = Risk(irreversibility=Level.MEDIUM, regret_potential=Level.MEDIUM, risk_amplifier=False)

@@ -25,8 +25,7 @@ from interlock.system.tables import (
     ChoiceWords,
     Meaning,
     Triggers,
-    failure_detail,
-    fixed,
+    as_sentence,
 )
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
@@ -116,9 +115,9 @@ STAGES = (
         notifies=RESOLUTION,
         shown="halted at a limit",
         card="limit",
-        question=lambda data: f"{failure_detail(data)} Raise it?",
+        question=lambda data: f"{as_sentence(data['failure']['detail'])} Raise it?",
         affordances=(("raise", Trigger.RAISE_LIMITS),),
-        words=fixed({"raise": ChoiceWords("Raise the limit")}),
+        words={"raise": ChoiceWords("Raise the limit")},
     ),
     Terminal(State.FINISHED, meaning=Meaning.DONE),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
-from interlock.system.tables import as_sentence, failure_reason
+from interlock.system.tables import as_sentence
 from interlock.systems.jobs.machines.job import limits
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
@@ -25,7 +25,8 @@ def run_it(data: JobData) -> str:
 
 def resubmit(data: JobData) -> str:
     """Ask a steward about a job that cannot go on."""
-    reason = failure_reason(data)
+    failure = data.get("failure")
+    reason = as_sentence((failure and failure["detail"]) or "no reason was given")
     return f"It cannot go on: {reason} Repair the cause and resubmit it, or terminate it?"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock import Ask, validated
-from interlock.system.tables import DELTA_MAX, Bounds, Record, TransitionReason, root_of
+from interlock.system.tables import Bounds, Record, TransitionReason, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import choice, limits, lost
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -64,7 +64,7 @@ def bounds(data: TaskData) -> Bounds:
     one_try: int | None = data.get("budget_micro")
     if one_try is None:
         return {"spent": None}
-    return {"spent": min(one_try * (int(data["max_retries"]) + 1), DELTA_MAX)}
+    return {"spent": min(one_try * (int(data["max_retries"]) + 1), limits.SPENT_MICRO_MAX)}
 
 
 def claimable(ask: Ask[TaskData]) -> bool:

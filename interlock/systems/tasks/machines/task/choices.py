@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from interlock.system.tables import ChoiceWords, Words, fixed
+from collections.abc import Mapping
+
+from interlock.system.tables import ChoiceWords
 from interlock.systems.tasks.machines.task.data import TaskData
 
 ENDS = "The task is cancelled for good, and what depends on it never starts."
-OF_PLAN = fixed(
-    {
-        "approve": ChoiceWords("Yes, work on it"),
-        "reject": ChoiceWords("No, cancel it", ENDS),
-    }
-)
-OF_FAILURE = fixed(
-    {
-        "retry": ChoiceWords("Try it again"),
-        "cancel": ChoiceWords("Give it up", ENDS),
-    }
-)
-OF_BLOCK = fixed(
-    {
-        "unblock": ChoiceWords("Go on: it is resolved"),
-        "cancel": ChoiceWords("Give it up", ENDS),
-    }
-)
+OF_PLAN = {
+    "approve": ChoiceWords("Yes, work on it"),
+    "reject": ChoiceWords("No, cancel it", ENDS),
+}
+OF_FAILURE = {
+    "retry": ChoiceWords("Try it again"),
+    "cancel": ChoiceWords("Give it up", ENDS),
+}
+OF_BLOCK = {
+    "unblock": ChoiceWords("Go on: it is resolved"),
+    "cancel": ChoiceWords("Give it up", ENDS),
+}
 
 
-def of_merge(data: TaskData) -> Words:
+def of_merge(data: TaskData) -> Mapping[str, ChoiceWords]:
     """Return the words of the choices where verified work waits for its merge."""
     target, push = data["target"], data.get("push")
     final = f"It is pushed to {push}, where others may take it at once." if push else ""

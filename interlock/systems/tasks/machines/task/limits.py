@@ -27,6 +27,7 @@ LOST_FOLLOWED = 2  # so many lost agents are followed by another, unless the tas
 TOOL_FAILURES = 5  # so many failed tool calls in a row end a try, unless the task says otherwise
 TOOL_FAILURES_MAX = 1_000  # the highest such number that a task may say
 BUDGET_MICRO_MAX = 10**15  # micro-dollars for one try
+SPENT_MICRO_MAX = 2**53  # for all its tries: no larger number is counted
 
 # How much a task may be given.
 SUBTASKS_MAX = 1_000  # parts of one split, and subtasks that its agent no longer wants

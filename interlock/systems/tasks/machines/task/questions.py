@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from interlock.system.tables import RecordData as Data
-from interlock.system.tables import as_sentence, failure_reason
+from interlock.system.tables import as_sentence
 from interlock.systems.tasks.machines.task.changes import awaited, backoff_ms, is_verified
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.subtasks import waits_for_subtasks
@@ -90,7 +90,9 @@ def try_again(data: TaskData) -> str:
     """Ask whether a failed task shall be tried again."""
     left = data["retries"] < data["max_retries"]
     how = "is not tried again by itself" if left else "has no retries left"
-    return f"It failed and {how}: {failure_reason(data)} Try it again? {ELSE}"
+    failure = data.get("failure", {})
+    why = failure.get("reason") or failure.get("detail") or "no reason was given"
+    return f"It failed and {how}: {as_sentence(why)} Try it again? {ELSE}"
 
 
 def is_still_blocked(data: TaskData) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock import validated
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import Bounds, failure_detail
+from interlock.system.tables import Bounds, as_sentence
 from interlock.system.tables import RecordData as Data
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
 from interlock.systems.threads.machines.policy_axis import PolicyError
@@ -283,10 +283,16 @@ def failed(ask: ThreadAsk) -> ThreadData:
     return kept
 
 
+def why_failed(data: ThreadData) -> str:
+    """Return the detail of a failure as a sentence, or ''."""
+    failure = data.get("failure")
+    return as_sentence(failure["detail"]) if failure else ""
+
+
 def execution_failed(ask: ThreadAsk) -> ThreadData:
     """Keep why a call failed, and that it did: after a correction it is not proposed again."""
     kept = failed(ask)
-    return corrections.turned_down(kept, f"it failed: {failure_detail(kept) or UNSAID}")
+    return corrections.turned_down(kept, f"it failed: {why_failed(kept) or UNSAID}")
 
 
 def executed(ask: ThreadAsk) -> ThreadData:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from interlock import Level
-from interlock.system.tables import ChoiceWords, SuggestedAnswer, Words, action_line
+from interlock.system.tables import ChoiceWords, SuggestedAnswer, action_line
 from interlock.systems.threads.machines.thread.corrections import is_call
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.questions import (
@@ -14,6 +14,8 @@ from interlock.systems.threads.machines.thread.questions import (
     INTENT,
     proposed,
 )
+
+Words = Mapping[str, ChoiceWords]  # by choice
 
 DROP = ChoiceWords("Drop it: nothing is done")
 HINT = ChoiceWords("Think again, with a hint")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from interlock import CardAnswer, Shape, Tags
-from interlock.system.tables import CHILDREN_MAX, WORD_PATTERN
+from interlock.system.tables import Word
 from interlock.systems.threads.machines.autonomy import parse
 from interlock.systems.threads.machines.thread import limits
 
@@ -28,13 +27,15 @@ class NoPayload(CardAnswer):
 
 # The field that names the computer with the request. A queue is called by that name.
 REQUEST_HOST = "request_host"
+_HOST = TypeAdapter[str | None](Word | None)
 
 
 def _checked_host(fields: dict[str, Any]) -> dict[str, Any]:
-    host = fields.get(REQUEST_HOST)
-    if host is not None and not (isinstance(host, str) and re.fullmatch(WORD_PATTERN, host)):
+    try:
+        _HOST.validate_python(fields.get(REQUEST_HOST), strict=True)
+    except ValidationError:
         named = "a computer is named by at most 64 letters, digits, '.', '_', '~' and '-'"
-        raise ValueError(f"{REQUEST_HOST}: {named}")
+        raise ValueError(f"{REQUEST_HOST}: {named}") from None
     return fields
 
 
@@ -130,7 +131,7 @@ class NewThread(Shape):
     items: Annotated[list[ContextItem], Field(max_length=limits.ITEMS_MAX)] = []
     policy: PolicyField = None
     given: GivenProposals | None = None
-    children: Annotated[list[ThreadPart], Field(max_length=CHILDREN_MAX)] = []
+    children: Annotated[list[ThreadPart], Field(max_length=limits.CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"
     tags: Tags = []
     hold: bool = False
@@ -329,7 +330,7 @@ class ThreadExecutionDone(Shape):
 class ThreadDecomposed(Shape):
     """The parts that a matter falls into."""
 
-    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=CHILDREN_MAX)]
+    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=limits.CHILDREN_MAX)]
     relationship: Relationship = "decompose"
     run: Line = ""
 

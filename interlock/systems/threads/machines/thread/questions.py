@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.system.tables import action_line, as_sentence, failure_detail, shortened
+from interlock.system.tables import action_line, as_sentence, shortened
 from interlock.systems.threads.machines.thread import limits
-from interlock.systems.threads.machines.thread.changes import host
+from interlock.systems.threads.machines.thread.changes import host, why_failed
 from interlock.systems.threads.machines.thread.corrections import is_call, why_turned_down
 from interlock.systems.threads.machines.thread.data import ThreadData
 
@@ -44,8 +44,7 @@ def is_context_right(data: ThreadData) -> str:
 def what_is(phase: str) -> Callable[[ThreadData], str]:
     """Ask for what could not be inferred in a phase."""
     return lambda data: (
-        proposed(data, phase).get("blocked_on")
-        or f"{failure_detail(data)} {SOUGHT[phase]}".lstrip()
+        proposed(data, phase).get("blocked_on") or f"{why_failed(data)} {SOUGHT[phase]}".lstrip()
     )
 
 
@@ -86,12 +85,12 @@ def is_result_right(data: ThreadData) -> str:
 
 def what_now(data: ThreadData) -> str:
     """Ask how to go on after the action failed."""
-    return f"It failed: {failure_detail(data) or 'no reason was given.'} What now?"
+    return f"It failed: {why_failed(data) or 'no reason was given.'} What now?"
 
 
 def try_cleanup_again(data: ThreadData) -> str:
     """Ask whether to try again to tidy up the source."""
-    failed = f"Tidying up the source failed: {failure_detail(data)}"
+    failed = f"Tidying up the source failed: {why_failed(data)}"
     computer = host(data)
     if computer and data["failure"]["code"] == UNBEGUN:
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from interlock import CASCADE, RESOLUTION, Active, CardAnswer, Terminal, Timer, Waiting
-from interlock.system.tables import Meaning, SuggestedAnswer, Words, fixed
+from interlock.system.tables import Meaning, SuggestedAnswer
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import choices, guards, limits, payloads, questions
 from interlock.systems.threads.machines.thread.data import ThreadData
@@ -84,7 +84,7 @@ def asks(
     shows: str = questions.ACTION,
     edited: type[CardAnswer] = payloads.EditedAction,
     *,
-    words: Callable[[ThreadData], Words],
+    words: choices.Words | Callable[[ThreadData], choices.Words],
     suggests: Callable[[ThreadData], Iterable[SuggestedAnswer]] = lambda _: (),
 ) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
@@ -129,7 +129,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         card="proposal",
         shows=questions.ACTION,
         affordances=PROPOSAL,
-        words=fixed(choices.OF_PROPOSAL),
+        words=choices.OF_PROPOSAL,
     ),
     Active(
         State.AWAITING_INFERENCE,
@@ -151,7 +151,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         questions.is_intent_right,
         questions.INTENT,
         payloads.EditedIntent,
-        words=fixed(choices.OF_INTENT),
+        words=choices.OF_INTENT,
     ),
     asks(
         State.AWAITING_INTENT_CLARIFICATION,
@@ -160,7 +160,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         CLARIFICATION,
         questions.what_is(questions.INTENT),
         questions.INTENT,
-        words=fixed(choices.OF_CLARIFICATION),
+        words=choices.OF_CLARIFICATION,
         suggests=choices.NEAREST[questions.INTENT],
     ),
     asks(
@@ -171,7 +171,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         questions.is_context_right,
         questions.CONTEXT,
         payloads.EditedContext,
-        words=fixed(choices.OF_CONTEXT),
+        words=choices.OF_CONTEXT,
     ),
     asks(
         State.AWAITING_CONTEXT_CLARIFICATION,
@@ -180,7 +180,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         CLARIFICATION,
         questions.what_is(questions.CONTEXT),
         questions.CONTEXT,
-        words=fixed(choices.OF_CLARIFICATION),
+        words=choices.OF_CLARIFICATION,
         suggests=choices.NEAREST[questions.CONTEXT],
     ),
     asks(
@@ -189,7 +189,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         "clarification",
         CLARIFICATION,
         questions.what_is_the_action,
-        words=fixed(choices.OF_CLARIFICATION),
+        words=choices.OF_CLARIFICATION,
         suggests=choices.NEAREST[questions.ACTION],
     ),
     asks(
@@ -220,7 +220,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         "review",
         REVIEW,
         questions.is_result_right,
-        words=fixed(choices.OF_REVIEW),
+        words=choices.OF_REVIEW,
     ),
     asks(
         State.AWAITING_REDIRECT,
@@ -228,7 +228,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         "redirect",
         REDIRECT,
         questions.what_now,
-        words=fixed(choices.OF_REDIRECT),
+        words=choices.OF_REDIRECT,
         suggests=choices.same_again,
     ),
     Waiting(
@@ -264,7 +264,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         question=questions.try_cleanup_again,
         shows=questions.ACTION,
         affordances=CLEANUP_FAILURE,
-        words=fixed(choices.OF_CLEANUP_FAILURE),
+        words=choices.OF_CLEANUP_FAILURE,
     ),
     Terminal(State.DONE, meaning=Meaning.DONE),
     Terminal(State.DISMISSED, shown="dropped"),

@@ -1,0 +1,19 @@
+"""What infers: a policy sets the cheapest and the dearest, settings say which model each is."""
+
+from __future__ import annotations
+
+from enum import auto
+
+from interlock.system.tables import Ranked
+
+
+class Tier(Ranked):
+    """The kinds of models, agents and people that infer, from the cheapest to the dearest."""
+
+    LOCAL_TOOL_CALLING = auto()
+    LOCAL_FAST = auto()
+    FRONTIER_FAST = auto()
+    FRONTIER_BALANCED = auto()
+    FRONTIER_BEST = auto()
+    AGENT_HEADLESS = auto()
+    USER = auto()
