@@ -41,7 +41,13 @@ class UnknownActorError(KernelError):
 
 
 class CallError(KernelError):
-    """The call is wrong as it stands and changed nothing. Correct it; do not retry it."""
+    """The call is wrong as it stands and changed nothing. Correct it; do not retry it.
+
+    `is_early`: it depends on a record that does not exist, whose own message may come a little
+    later. A message with such a call is read again some times before it is rejected.
+    """
+
+    is_early = False
 
 
 class UnknownMachineError(CallError):
@@ -178,24 +184,6 @@ class GuardRefusedError(CallError):
     def __init__(self, machine: str, state: str, trigger: str, why: str) -> None:
         super().__init__(f"{machine}: {trigger} is refused in {state}: {why}")
         self.machine, self.state, self.trigger, self.why = machine, state, trigger, why
-
-
-class InvalidTransitionError(CallError):
-    """The caller reports a transition that a record in this state cannot make. Fix the caller."""
-
-    def __init__(self, source: str, target: str) -> None:
-        super().__init__(f"Invalid transition from {source} to {target}")
-        self.source, self.target = source, target
-
-
-class MetadataValidationError(CallError):
-    """The caller reports a transition without fields that it requires. Fix the caller."""
-
-    def __init__(self, target: str, names: Sequence[str]) -> None:
-        super().__init__(
-            f"Missing required metadata for transition to {target}: {', '.join(names)}"
-        )
-        self.target, self.names = target, tuple(names)
 
 
 class MailRefusedError(CallError):

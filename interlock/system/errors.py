@@ -6,35 +6,21 @@ Each is a KernelError. Their sentences are for people: which value is wrong, and
 from __future__ import annotations
 
 from interlock.kernel.errors import (
-    ClosedParentError,
     FencedError,
     GuardRefusedError,
     HeldError,
     IdTakenError,
     IllegalTransitionError,
     InvalidPayloadError,
-    InvalidTransitionError,
-    MetadataValidationError,
-    OpIdReusedError,
-    StaleDecisionError,
-    StoreDownError,
     UnknownRecordError,
-    UnreadableRecordError,
 )
 
 __all__ = [
-    "ClosedParentError",
     "FencedError",
     "GuardRefusedError",
     "HeldError",
     "IdTakenError",
     "IllegalTransitionError",
     "InvalidPayloadError",
-    "InvalidTransitionError",
-    "MetadataValidationError",
-    "OpIdReusedError",
-    "StaleDecisionError",
-    "StoreDownError",
     "UnknownRecordError",
-    "UnreadableRecordError",
 ]

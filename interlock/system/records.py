@@ -21,36 +21,24 @@ records are acted on.
 from __future__ import annotations
 
 from interlock.kernel.restoration import LoggedRecord
-from interlock.kernel.store.codec import digest, encode, reading
-from interlock.kernel.store.fold import fold
-from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
 from interlock.kernel.store.views import RecordInState, StateKey
-from interlock.workers.client import of_machine
-from interlock.workers.config import CLAIM_VARIABLES, PREFIX, SettingsError
 from interlock.workers.engine.answer_links import answer_links
-from interlock.workers.engine.card import asks_person, question_of
 from interlock.workers.engine.cloud_event import cloud_event
-from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.news import NewsFeed, NewsItem
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.submission import EarlyError, Name, Request
+from interlock.workers.engine.submission import Name, Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
-from interlock.workers.engine.system import PlainRequest, RecordWords, StarvedCount
-from interlock.workers.engine.trace_context import brief_traces, span_of_environment
-from interlock.workers.engine.work import Handler, InUseError, NotYetError, ObstacleError
+from interlock.workers.engine.trace_context import brief_traces
+from interlock.workers.engine.work import Handler, NotYetError
 from interlock.workers.up_file import settings_here
 
 __all__ = [
-    "CLAIM_VARIABLES",
-    "PREFIX",
-    "Countdown",
-    "EarlyError",
     "Handler",
-    "InUseError",
     "Lease",
     "LoggedRecord",
     "Mail",
@@ -58,31 +46,17 @@ __all__ = [
     "NewsFeed",
     "NewsItem",
     "NotYetError",
-    "ObstacleError",
     "OpenCards",
     "OutputSource",
-    "PlainRequest",
     "RecordInState",
-    "RecordWords",
     "Records",
     "Request",
-    "SettingsError",
-    "StarvedCount",
     "StateKey",
     "Sweep",
     "act_on_each",
     "answer_links",
-    "asks_person",
     "brief_traces",
     "cloud_event",
-    "digest",
-    "encode",
-    "fold",
-    "of_machine",
     "polls",
-    "position",
-    "question_of",
-    "reading",
     "settings_here",
-    "span_of_environment",
 ]

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.workers.config import SystemSettings
-from interlock.workers.setting_values import HIDDEN, Seconds, Words, numbers_of, pairs_of
+from interlock.workers.config import SettingsError, SystemSettings
 
 __all__ = [
-    "HIDDEN",
-    "Seconds",
+    "SettingsError",
     "SystemSettings",
-    "Words",
-    "numbers_of",
-    "pairs_of",
 ]

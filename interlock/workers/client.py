@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import (
-    CallError,
     IllegalTransitionError,
     UnknownMachineError,
     UnknownRecordError,
@@ -31,7 +30,6 @@ from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
 from interlock.workers.engine.answer_schema import ACTION_FIELDS
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
-from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.card_calls import CardCalls
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
@@ -46,12 +44,12 @@ from interlock.workers.engine.submission import (
     Submitted,
     check_actor,
     check_submission,
+    of_machine,
     op_id_of_call,
     submit_each,
 )
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
-from interlock.workers.text import with_article
 from interlock.workers.up_file import local_settings
 
 if TYPE_CHECKING:  # imported where it is loaded
@@ -263,9 +261,12 @@ class Client(CardCalls, PrintedCalls, WorkflowCalls):
         """
         return explain_all(self.dispatch, self.answers(self.show(record_id)), self.actor)
 
-    def show(self, record_id: str) -> Record:
-        """Return a record as it is now. Raises UnknownRecordError, UnreadableRecordError."""
-        return self.dispatch.views.record(record_id)
+    def show(self, record_id: str, *, machine: str = "") -> Record:
+        """Return a record as it is now. Raises UnknownRecordError, UnreadableRecordError.
+
+        With a machine, raises CallError for a record of another one, and says what it is.
+        """
+        return of_machine(self.dispatch.views.record(record_id), machine)
 
     def outlook(self, record: Record) -> str:
         """Say what follows by itself in the state of a record, or ''."""
@@ -339,7 +340,7 @@ class Client(CardCalls, PrintedCalls, WorkflowCalls):
         for _ in polls(timeout_s):
             record = self.show(record_id)
             ended = isinstance(self._machine(record).stage(record.state), Terminal)
-            if ended or (for_person and asks_person(self._machine(record), record)):
+            if ended or (for_person and self.asks_person(record)):
                 return record
         raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
 
@@ -376,13 +377,3 @@ class Client(CardCalls, PrintedCalls, WorkflowCalls):
     def cause(self, reason: str = "") -> Cause:
         """Return what the log says of a call: who made it, and why."""
         return Cause(self.actor, reason, self.codes)
-
-
-def of_machine(record: Record, machine: str) -> Record:
-    """Return a record if it is of a machine. Raises CallError that says what it is instead."""
-    if record.machine != machine:
-        raise CallError(
-            f"{record.id} is {with_article(record.machine)}, not {with_article(machine)}:"
-            f" `interlock explain {record.id}` names the commands that move it"
-        )
-    return record

@@ -10,11 +10,10 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     ValidationError,
@@ -24,7 +23,7 @@ from pydantic import (
 
 from interlock.kernel.payload import Word
 from interlock.systems import NAMES, module_of
-from interlock.workers.setting_values import HIDDEN, Names, Seconds, names_in, pairs_of, rows_of
+from interlock.workers.setting_values import Seconds, VariableModel, names_in
 
 PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
@@ -58,19 +57,27 @@ class SettingsError(SetupError, ValueError):
     """A setting is missing or wrong. The message names the variable, its value and what to do."""
 
 
-class SystemSettings(BaseModel):
-    """The base of the settings of one system. Field `x` is read from the variable INTERLOCK_X."""
+class SystemSettings(VariableModel):
+    """The base of the settings of one system. Field `x` is read from the variable INTERLOCK_X.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Its type says how it is written: a tuple as `a,b`, a mapping as `name=value,name=value`. The
+    value of a field with `repr=False` is a secret, which is shown nowhere. `HIDDEN_FILES` are the
+    fields that name files which the commands of agents must not see.
+
+        class TranslationSettings(SystemSettings):
+            languages: tuple[str, ...] = ("de", "fr")  # INTERLOCK_LANGUAGES=de,fr
+    """
+
+    HIDDEN_FILES: ClassVar[tuple[str, ...]] = ()
 
 
-class Settings(BaseModel):
+class Settings(VariableModel):
     """The settings of a deployment. Field `x` is read from the variable INTERLOCK_X.
 
     Those of the systems that it runs are in the same object: `of` returns them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    HIDDEN_FILES: ClassVar[tuple[str, ...]] = ("archive", "cards")
 
     store_url: Annotated[
         str | None,
@@ -91,7 +98,7 @@ class Settings(BaseModel):
     log_format: LogFormat = "console"
     traces: Literal["off", "otlp"] = "off"
     metrics_address: str | None = None  # where a process serves its own metrics: HOST:PORT
-    intake_accepts: Names = Field(default_factory=tuple)  # empty: every kind of message
+    intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
     # Commands that can do without the store call this API, with this token.
     api_url: Annotated[str | None, Field(pattern=r"^https?://")] = None
@@ -107,7 +114,7 @@ class Settings(BaseModel):
     # The claim that gives a person's name in the log; None: a checked address of mail, or `sub`.
     oidc_name_claim: Annotated[str, Field(min_length=1)] | None = None
     # The role of each such group.
-    oidc_roles: Annotated[dict[str, str], pairs_of("group=role")] = Field(default_factory=dict)
+    oidc_roles: dict[str, str] = Field(default_factory=dict, examples=["group=role"])
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True
@@ -121,41 +128,41 @@ class Settings(BaseModel):
     tombstone_s: Seconds = 365 * 86_400.0
     remind_s: Seconds = 86_400.0
     records_max: Annotated[int, Field(ge=1)] | None = None  # that have not ended; None: no limit
-    archive: Annotated[Path | None, HIDDEN] = None
+    archive: Path | None = None
 
     model: str = "embedded:wordllama"
     model_base_url: str | None = None
     model_api_key: Annotated[str | None, Field(repr=False)] = None
     # In dollars for a million tokens of input and of output.
-    model_prices: Annotated[
-        dict[str, tuple[NonNegativeFloat, NonNegativeFloat]], rows_of("model=INPUT/OUTPUT")
-    ] = Field(default_factory=dict)
+    model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
+        default_factory=dict, examples=["model=INPUT/OUTPUT"]
+    )
     model_timeout_s: Seconds = 120.0
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
     capabilities: str | None = None
     capabilities_root: Path = Path()  # their modules and relative files are there
-    systems: Names = Field(
+    systems: tuple[str, ...] = Field(
         default_factory=lambda: NAMES
     )  # those of Interlock, and modules that add machines
     # Variables that data of workflows may name as secrets; a * at the end stands for more.
-    secrets: Names = Field(default_factory=tuple)
+    secrets: tuple[str, ...] = Field(default_factory=tuple)
 
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
-    cards: Annotated[Path | None, HIDDEN] = None
+    cards: Path | None = None
     # For a kind of card: after how many seconds it is escalated, and to which person or role.
-    escalations: Annotated[dict[str, tuple[Seconds, str]], rows_of("kind=SECONDS/NAME")] = Field(
-        default_factory=dict
+    escalations: dict[str, tuple[Seconds, str]] = Field(
+        default_factory=dict, examples=["kind=SECONDS/NAME"]
     )
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
     home: Path = Path(PROJECT_HOME)
     worktrees: Path | None = None  # by default in the home, or in the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     # Variables that work inherits although they could lead it to another place.
-    pass_variables: Names = Field(default_factory=tuple)
+    pass_variables: tuple[str, ...] = Field(default_factory=tuple)
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents at once on this computer
     sandbox: Literal["auto", "required", "off"] = "auto"  # of agents and other commands for work
-    sandbox_writable: Names = Field(default_factory=lambda: SANDBOX_WRITABLE)
-    sandbox_hidden: Names = Field(default_factory=tuple)
+    sandbox_writable: tuple[str, ...] = Field(default_factory=lambda: SANDBOX_WRITABLE)
+    sandbox_hidden: tuple[str, ...] = Field(default_factory=tuple)
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     host: Word = Field(default_factory=socket.gethostname, validate_default=True)
 
@@ -192,6 +199,12 @@ class Settings(BaseModel):
     def of(self, part: type[S]) -> S:
         """Return the settings of a system; their defaults if the deployment does not run it."""
         return self if isinstance(self, part) else part()
+
+    @classmethod
+    def hidden_files(cls) -> set[str]:
+        """Return the settings that name files which the commands of agents must not see."""
+        named = (vars(part).get("HIDDEN_FILES", ()) for part in cls.__mro__)
+        return {name for names in named for name in names}
 
     @property
     def worktree_folder(self) -> Path:
@@ -313,10 +326,10 @@ def validated_settings(values: Mapping[str, Any]) -> Settings:
     """
     chosen = names_in(values.get("systems", NAMES))
     model = settings_of(tuple(chosen) if isinstance(chosen, list | tuple) else NAMES)
-    fields = settings_of(NAMES).model_fields
-    idle = values.keys() & (fields.keys() - model.model_fields.keys())
+    known = settings_of(NAMES)
+    idle = values.keys() & (known.model_fields.keys() - model.model_fields.keys())
     found = model.model_validate({name: one for name, one in values.items() if name not in idle})
-    files = [str(values[name]) for name in sorted(idle) if HIDDEN in fields[name].metadata]
+    files = [str(values[name]) for name in sorted(idle & known.hidden_files())]
     hidden = (*found.sandbox_hidden, *files)
     return found.model_copy(update={"sandbox_hidden": hidden}) if files else found
 

@@ -22,7 +22,6 @@ from celery.signals import worker_init, worker_shutting_down
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.errors import (
-    AnotherVersionError,
     CallError,
     HeldError,
     KernelError,
@@ -34,7 +33,6 @@ from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.presence import Presence
-from interlock.workers.engine.submission import EarlyError
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced_message
 from interlock.workers.producer_message import (
@@ -97,7 +95,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except (HeldError, EarlyError, AnotherVersionError) as refusal:
+        except (HeldError, CallError) as refusal:  # an early call, or one of another version
             raise _later(self, client.settings, refusal) from refusal
         return one_line(answer)
 

@@ -38,7 +38,6 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
 from interlock.workers.engine.submission import (
-    EarlyError,
     Name,
     Request,
     check_actor,
@@ -121,8 +120,8 @@ def receive(
     """Do what one message asks for; keep it as rejected if it can never be accepted.
 
     Returns the answer to its producer. Raises HeldError if another record is in the way of the
-    message, EarlyError if it depends on a record that may come, AnotherVersionError if another
-    version of Interlock, or of a table, can accept it. It is then to be read again;
+    message, an early CallError if it depends on a record that may come, AnotherVersionError if
+    another version of Interlock, or of a table, can accept it. It is then to be read again;
     `reads_before` says how often that has happened.
     """
     request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
@@ -133,7 +132,8 @@ def receive(
         # Another intake can accept it, once one runs.
         raise
     except (CallError, FencedError) as refusal:
-        if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
+        is_early = isinstance(refusal, CallError) and refusal.is_early
+        if is_early and reads_before < EARLY_READS_MAX:
             raise
         client.dispatch.rejected.put("refused at intake", str(refusal), request, verb=verb)
         log.warning("a message is rejected: %s", refusal)

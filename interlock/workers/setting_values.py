@@ -1,15 +1,34 @@
-"""How the values of settings are read from variables: times, names, pairs and numbers."""
+"""How the values of settings are read from variables, by the types of their fields."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BeforeValidator, Field
-
-from interlock.kernel.payload import Word
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
-HIDDEN = "hidden"  # of a setting that names what commands of agents must not see
+
+
+class VariableModel(BaseModel):
+    """A model whose fields are read from the texts of variables.
+
+    A tuple is written `a,b`, a mapping `name=value,name=value`, and one to pairs
+    `name=one/two,...`. The first of the `examples` of a field says how it is written.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        if not isinstance(value, str) or get_origin(field.annotation) not in (tuple, dict):
+            return value
+        if get_origin(field.annotation) is tuple:
+            return names_in(value)
+        takes_pairs = get_origin(get_args(field.annotation)[1]) is tuple
+        written = (field.examples or ["name=value"])[0]
+        return _pairs(value, written, by_slash=takes_pairs)
 
 
 def names_in(value: object) -> object:
@@ -19,51 +38,14 @@ def names_in(value: object) -> object:
     return [name for name in map(str.strip, value.split(",")) if name]
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(names_in)]
-Words = Annotated[tuple[Word, ...], BeforeValidator(names_in)]
-
-
-def pairs_of(wanted: str) -> BeforeValidator:
-    """Return what reads pairs like `wanted`: `tier=model,tier=model`."""
-
-    def read(value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        pairs = [pair.partition("=") for pair in value.split(",")]
-        if not all(name and meant for name, _, meant in pairs):
-            raise ValueError(f"write {wanted}, several separated by commas")
-        return {name.strip(): meant.strip() for name, _, meant in pairs}
-
-    return BeforeValidator(read)
-
-
-def rows_of(wanted: str) -> BeforeValidator:
-    """Return what reads rows like `wanted`: `model=input/output,...`."""
-
-    def read(value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        found: dict[str, tuple[str, str]] = {}
-        for row in value.split(","):
-            name, _, pair = row.strip().rpartition("=")
-            first, _, second = pair.partition("/")
-            if not (name and first and second):
-                raise ValueError(f"write {wanted}, several separated by commas")
-            found[name] = (first, second)
-        return found
-
-    return BeforeValidator(read)
-
-
-def numbers_of(wanted: str, least: int) -> BeforeValidator:
-    """Return what reads whole numbers like `wanted`, `queue=slots`, each at least `least`."""
-
-    def read(value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        pairs = [pair.strip().partition("=") for pair in value.split(",")]
-        if not all(n and count.isdecimal() and int(count) >= least for n, _, count in pairs):
-            raise ValueError(f"write {wanted} with at least {least}, several separated by commas")
-        return {name: int(count) for name, _, count in pairs}
-
-    return BeforeValidator(read)
+def _pairs(value: str, written: str, *, by_slash: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for row in value.split(","):
+        # The names of models may have a = in them.
+        parts = row.rpartition("=") if by_slash else row.partition("=")
+        name, meant = parts[0].strip(), parts[2].strip()
+        first, _, second = meant.partition("/")
+        if not (name and meant) or (by_slash and not (first and second)):
+            raise ValueError(f"write {written}, several separated by commas")
+        found[name] = (first, second) if by_slash else meant
+    return found

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
     from interlock.workers.engine.record_diff import DiffSource
-    from interlock.workers.engine.records import Records
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -214,31 +213,35 @@ def diff_source(client: Client, record: Record) -> DiffSource:
     return source
 
 
-def starved(records: Records) -> dict[str, StarvedCount]:
-    """Return how many records of each system will never go on, although no person is asked.
+def starved(dispatch: Dispatch) -> tuple[dict[str, StarvedCount], list[str]]:
+    """Count in each system the records that will never go on, although no person is asked.
 
-    Raises SystemsError if a function of a system returns anything else.
+    Returns the counts, and as problems the systems whose function fails. Raises StoreError.
     """
-    named = {system.name: system.starved for system in systems() if system.starved}
-    counts = {name: load(source)(records) for name, source in named.items()}
-    for name, count in counts.items():
-        if not isinstance(count, StarvedCount):
-            raise SystemsError(f"{named[name]} returned {count!r}; return a StarvedCount")
-    return counts
+    counts: dict[str, StarvedCount] = {}
+    problems = []
+    for system in (one for one in systems() if one.starved):
+        match _asked(system, system.starved, dispatch):
+            case (int(number), bool(is_minimum)), _:
+                counts[system.name] = StarvedCount(number, is_minimum)
+            case found, why:
+                why = why or f"it returned {_shown(found)}, and not a number and True or False"
+                unknown = f"how many records of {system.name} are starved is unknown"
+                problems.append(f"{unknown}: repair {system.starved}: {why}")
+    return counts, problems
 
 
 def words_of(machine: str, data: Mapping[str, Any]) -> RecordWords:
     """Return what the data of a machine's record say in words, as far as its system says that."""
     named = (system.words[machine] for system in systems() if machine in system.words)
     source = next(named, None)
-    found: RecordWords = load(source)(data) if source else RecordWords()
-    return found
+    return RecordWords(**load(source)(data)) if source else RecordWords()
 
 
 def plain_request() -> PlainRequest | None:
     """Return how a person creates a record with a title alone, if a system has such records."""
-    found: PlainRequest | None = next((load(one.plain) for one in systems() if one.plain), None)
-    return found
+    plain = next((one.plain for one in systems() if one.plain), None)
+    return PlainRequest(**{**plain, "payload": load(plain["payload"])}) if plain else None
 
 
 def health(dispatch: Dispatch) -> list[Health]:
@@ -250,23 +253,32 @@ def health(dispatch: Dispatch) -> list[Health]:
 
 
 def _health_of(system: System, dispatch: Dispatch) -> Health:
-    from interlock.workers.engine.records import component  # noqa: PLC0415 - see above
     from interlock.workers.terminal.page import Health  # noqa: PLC0415 - see above
 
-    try:
-        found = load(system.health)(component(dispatch, system.name))
-    except StoreError:
-        raise
-    except Exception as failure:
-        log.exception("%s failed", system.health)
-        why = blamed(failure)
-    else:
-        if isinstance(found, Health):
-            return found
-        why = f"it returned {shortened(repr(found), VALUE_LENGTH_MAX)}, which is no Health"
+    found, why = _asked(system, system.health, dispatch)
+    if isinstance(found, Health):
+        return found
+    why = why or f"it returned {_shown(found)}, which is no Health"
     return Health(
         problems=[f"whether {system.name} works is unknown: repair {system.health}: {why}"]
     )
+
+
+def _asked(system: System, source: str, dispatch: Dispatch) -> tuple[Any, str]:
+    """Return what a function of a system returns for the records, or None and why it failed."""
+    from interlock.workers.engine.records import component  # noqa: PLC0415 - see above
+
+    try:
+        return load(source)(component(dispatch, system.name)), ""
+    except StoreError:
+        raise
+    except Exception as failure:
+        log.exception("%s failed", source)
+        return None, blamed(failure)
+
+
+def _shown(found: object) -> str:
+    return shortened(repr(found), VALUE_LENGTH_MAX)
 
 
 def top_parts() -> dict[str, TopPart]:

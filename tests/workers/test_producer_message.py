@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
+from interlock.kernel.errors import CallError, HeldError, KernelError, NewerSchemaError
 from interlock.kernel.event import Event
 from interlock.systems.jobs.client import Graphs
 from interlock.systems.loops.client import Loops
@@ -25,7 +25,6 @@ from interlock.systems.tasks.client import Tasks
 from interlock.systems.threads.client import Threads
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
-from interlock.workers.engine.submission import EarlyError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, receive
 from tests.damage import chances, damaged
@@ -372,8 +371,9 @@ def test_the_message_of_a_job_is_rejected_if_its_dependency_never_comes(client: 
     message = {"id": "g/a", "machine": "job", "payload": payload}
 
     for reads in range(EARLY_READS_MAX):
-        with pytest.raises(EarlyError):
+        with pytest.raises(CallError) as refused:
             receive(client, "submit", [message], {}, reads_before=reads)
+        assert refused.value.is_early
     assert client.dispatch.rejected.counts() == {}
     last = receive(client, "submit", [message], {}, reads_before=EARLY_READS_MAX)
 
@@ -463,6 +463,6 @@ def test_interlock_fails_on_no_message_that_is_nearly_right(
     if chance is not None:
         verb, whole = chance.choice(right)
         wrong = damaged(whole, chance)
-    with suppress(HeldError, EarlyError):
+    with suppress(HeldError, CallError):
         receive(client, verb, [wrong], {})
     assert "failed at intake" not in client.dispatch.rejected.counts()

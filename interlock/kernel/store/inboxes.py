@@ -44,6 +44,12 @@ class Mail:
     at_ms: int
     fields: Mapping[str, Any]
 
+    @staticmethod
+    def order(mail_id: str) -> tuple[int, int]:
+        """Return the id of a message as numbers, which are in the order of messages."""
+        ms, _, n = mail_id.partition("-")
+        return int(ms), int(n)
+
 
 class Inboxes:
     """The inboxes of records, over one client.
@@ -121,14 +127,8 @@ class Inboxes:
         return [_mail(mail_id, fields) for mail_id, fields in rows]
 
 
-def position(mail_id: str) -> tuple[int, int]:
-    """Return a message's id as numbers, which are in the order of messages."""
-    ms, _, n = mail_id.partition("-")
-    return int(ms), int(n)
-
-
 def _mail(mail_id: bytes, fields: Mapping[bytes, bytes]) -> Mail:
     found, content = mail_id.decode(), None
     with suppress(*codec.UNREADABLE):
         content = json.loads(fields[b"mail"])
-    return Mail(found, position(found)[0], content if isinstance(content, dict) else DAMAGED)
+    return Mail(found, Mail.order(found)[0], content if isinstance(content, dict) else DAMAGED)

@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.errors import IdTakenError
-from interlock.system.records import EarlyError, Records
+from interlock.system.records import Records
 from interlock.system.tables import Dependencies, Record
 from interlock.systems.jobs.machines.graph.data import GraphData
 from interlock.systems.jobs.machines.graph.table import State as GraphState
@@ -22,8 +22,10 @@ JOBS_READ_MAX = 100_000  # jobs that are read to find cycles through jobs that a
 START_STATES = {"activate": State.DRAFT, "resume": State.SUSPENDED}
 
 
-class UnknownDependencyError(EarlyError):
+class UnknownDependencyError(CallError):
     """A job depends on one that does not exist. Create that first, or correct the name."""
+
+    is_early = True
 
 
 class CycleError(CallError):

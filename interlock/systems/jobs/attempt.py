@@ -16,7 +16,7 @@ from typing import Any
 from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded, amounts
 from interlock.system.agents import last_words
 from interlock.system.models import CapabilityCall, Unanswered, open_model
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.system.text import sentence
 from interlock.systems.jobs.brief import brief_of, write_brief
 from interlock.systems.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun

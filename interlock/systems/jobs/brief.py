@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock import EffectWork
 from interlock.system.agents import environment_of_work
-from interlock.system.records import PREFIX, Records
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
 from interlock.systems.jobs.machines.job.changes import phase_of
@@ -72,7 +72,7 @@ def variables(
         "KEY": key,
         "RUN": str(record.data["runs"]),
     }
-    return environment_of_work({f"{PREFIX}JOB_{name}": value for name, value in values.items()})
+    return environment_of_work({f"INTERLOCK_JOB_{name}": value for name, value in values.items()})
 
 
 def _name_in_graph(record: Record[JobData], other: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from interlock import CallError, Client, Submitted
-from interlock.system.errors import GuardRefusedError, IllegalTransitionError, StaleDecisionError
-from interlock.system.records import digest, encode, of_machine, polls
+from interlock.system.errors import GuardRefusedError, IllegalTransitionError
+from interlock.system.records import polls
 from interlock.system.tables import PRIORITY_DEFAULT, Record, RecordContent
 from interlock.systems.jobs.admission import GraphAdmission, dependencies_in
 from interlock.systems.jobs.file.file import GraphFile, Step
@@ -76,7 +76,7 @@ class Graphs:
         if payload and self.records.created_with("graph", {graph: {}}).get(graph):
             fields = {**payload, "by": self.client.actor}
             # A repeated call does not undo what others have configured since.
-            op_id = f"open:{digest(GraphTrigger.CONFIGURE, encode(fields, 'the graph'))}"
+            op_id = self.records.op_id_of("open", GraphTrigger.CONFIGURE, fields)
             fired = self.records.fire(graph, GraphTrigger.CONFIGURE, fields, op_id=op_id)
             return Submitted(graph, fired.replayed)
         return self._submit("graph", graph, payload or {})
@@ -117,7 +117,7 @@ class Graphs:
         fields = {**inherited, **payload, "hold": held}
         fields = self._bound_to_machine(job, fields) if local else fields
         # The job is checked completely before its graph is opened for it.
-        self.records.machine("job").initial_data(fields)
+        self.records.check_new("job", fields)
         if not held:
             self.admission.check_dependencies({job: dependencies_in(payload)})
         self.admission.check_open(own, [job])
@@ -229,13 +229,17 @@ class Graphs:
             restore_manifest(self.records, record)
             try:
                 found[record.id] = self._fire(record, named, dict(fields)).state
-            except (JobCommandError, StaleDecisionError):
-                continue  # the command is not legal for this job, or its state has just changed
+            except JobCommandError:
+                continue  # the command is not legal for this job
+            except CallError:
+                if self.job(record.id).entered == record.entered:
+                    raise
+                continue  # its state has just changed
         return found
 
     def job(self, job: str) -> Record[JobData]:
         """Return a job. Raises CallError if the id is not that of a job."""
-        return of_machine(self.client.show(job), "job")
+        return self.client.show(job, machine="job")
 
     def looked_at(self, job: str) -> Record[JobData]:
         """Return a job whose manifest file, if this computer has it, agrees with its log again."""
@@ -272,8 +276,8 @@ class Graphs:
 
     def _no_graph(self, name: str) -> CallError:
         """Return the error for a name of no graph. Raises CallError for that of another record."""
-        if found := self.records.views.records([name]).get(name):
-            of_machine(found, "graph")
+        if self.records.views.records([name]):
+            self.client.show(name, machine="graph")
         return CallError(f"there is no graph {name!r}; `interlock job list` names those we have")
 
     def jobs(self, graph: str) -> list[Record[JobData]]:

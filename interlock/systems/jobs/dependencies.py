@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock import CallError, EffectWork, Outcome
-from interlock.system.records import Countdown
 from interlock.system.tables import Dependencies
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State, Trigger
@@ -15,14 +14,14 @@ CYCLE = "cycle"
 CYCLE_LENGTH_MAX = 100  # jobs of a cycle that are named
 
 
-def dependencies_to_count(work: EffectWork[JobData], countdown: Countdown) -> list[str]:
+def dependencies_to_count(work: EffectWork[JobData], countdown: str) -> list[str]:
     """Return the dependencies for a new countdown: those that the one before still counts, or all.
 
     A dependency that has left an earlier countdown has been reported, and may be deleted by now.
     """
     dependencies = work.record.data["depends_on"]
-    begun = Countdown.all_of(work.records, work.record)
-    for earlier in reversed([one for one in begun if one.name != countdown.name]):
+    begun = work.records.countdowns(work.record)
+    for earlier in reversed([one for one in begun if one.name != countdown]):
         # A countdown that is still open may not have counted all dependencies.
         if earlier.is_filled():
             left = earlier.left()
@@ -44,7 +43,7 @@ def report_lost(work: EffectWork[JobData], dependency: str, ended: str) -> None:
 
 def recount(work: EffectWork[JobData]) -> Outcome | None:
     """Check each dependency that is still counted, in case a notification was lost."""
-    begun = Countdown.all_of(work.records, work.record)
+    begun = work.records.countdowns(work.record)
     if not begun:
         return None
     countdown = begun[-1]

@@ -12,7 +12,7 @@ from interlock.systems.jobs.client import Graphs
 def accept_job(client: Client, job: str, payload: Mapping[str, Any], priority: int) -> Submitted:
     """Create a job. Raises CallError if the job can never be accepted.
 
-    Raises EarlyError until its dependencies exist. Its files may be on another computer.
+    The error is an early one until its dependencies exist. Its files may be on another computer.
     """
     held = bool(payload.get("hold"))
     return Graphs(client).create(job, payload, priority=priority, held=held, local=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Event, Note
-from interlock.system.records import Records, fold
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.machines.job.data import JobData
@@ -133,7 +133,7 @@ def _summary_of(event: Event) -> str:
 def manifest_now(records: Records, job_id: str) -> dict[str, Any]:
     """Return the manifest that follows from a job's log now."""
     lines = records.views.history(job_id)
-    return manifest_of(fold(records.machine("job"), lines), lines)
+    return manifest_of(records.folded("job", lines), lines)
 
 
 def restore_manifest(records: Records, record: Record[JobData]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
-from interlock.system.settings import SystemSettings, numbers_of
+from interlock.system.settings import SystemSettings
 from interlock.system.tables import Word
 
 
@@ -15,6 +15,4 @@ class JobSettings(SystemSettings):
 
     disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
     # Jobs that run at once, by queue.
-    queue_slots: Annotated[dict[Word, int], numbers_of("queue=slots", 1)] = Field(
-        default_factory=dict
-    )
+    queue_slots: dict[Word, PositiveInt] = Field(default_factory=dict, examples=["queue=slots"])

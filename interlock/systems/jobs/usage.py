@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, EffectWork
-from interlock.system.errors import OpIdReusedError
 from interlock.system.tables import Record
 from interlock.systems.jobs.machines.graph.data import GraphData
 from interlock.systems.jobs.machines.graph.limits import MICRO
@@ -81,8 +80,8 @@ def note_warnings(work: EffectWork[JobData], found: list[LimitUsage]) -> None:
         if usage.warns:
             detail = {**usage.payload(), "of": usage.owner}
             op_id = f"limit:{usage.owner}:{usage.limit}:{usage.allowed:g}"
-            # The op id was used for the warning before, when less of the limit was used.
-            with suppress(OpIdReusedError):
+            # Warned before, when less of the limit was used.
+            if not work.records.was_made(work.record.id, op_id):
                 work.records.note(work.record, "limit_warning", detail, op_id=op_id)
 
 

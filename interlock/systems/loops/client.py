@@ -11,7 +11,7 @@ from interlock import CallError, Client
 from interlock.git.branch import commit_of, head_commit
 from interlock.git.repository import Repository
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
-from interlock.system.records import OutputSource, polls, reading
+from interlock.system.records import OutputSource, polls
 from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import State, Trigger
 from interlock.systems.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
@@ -70,7 +70,7 @@ class Loops:
             )
         local = self.client.settings.host
         fields = {"host": local, **payload}
-        self.records.machine("loop").initial_data(fields)
+        self.records.check_new("loop", fields)
         repo = Path(fields["repo"])
         if not repo.is_absolute():
             raise InvalidPayloadError("the agent", [f"repo: {str(repo)!r} is no absolute path"])
@@ -122,7 +122,7 @@ class Loops:
         """
         found = self.mailbox.life_records(name)
         lives = found or [self.client.show(self.mailbox.current_life(name))]
-        with reading(lives[-1].id):
+        with self.records.reading(lives[-1].id):
             return self._shown(name, lives)
 
     def _shown(self, name: str, lives: Sequence[Life]) -> dict[str, Any]:

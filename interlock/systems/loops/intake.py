@@ -55,7 +55,7 @@ def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict
     if found is None or found.machine != "loop":
         return None
     fields = {"host": found.data["host"], **payload}
-    client.records.machine("loop").initial_data(fields)
+    client.records.check_new("loop", fields)
     # The record has the path without symbolic links.
     fields["repo"] = str(Path(fields["repo"]).resolve())
     same = client.records.created_with("loop", {life: fields}).get(life)

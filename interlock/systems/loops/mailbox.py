@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, Event
-from interlock.system.records import Mail, Records, position
+from interlock.system.records import Mail, Records
 from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import SELF, Trigger
 from interlock.systems.loops.paths import is_name, name_of
@@ -75,7 +75,7 @@ class Mailbox:
         return sorted(lives, key=lambda life: int(_number(life.id)))
 
     def send(
-        self, to: str, text: str, *, sender: str = OPERATOR, op_id: str = "", **fields: Any
+        self, to: str, text: str, *, sender: str = OPERATOR, op_id: str | None = None, **fields: Any
     ) -> str:
         """Send a message and return its id. Repeat a call whose answer was lost with its op-id.
 
@@ -90,7 +90,7 @@ class Mailbox:
             if not lives:
                 raise
             life = lives[-1]  # it takes no mail, but answers a call that is repeated
-        return self.records.post(life, mail, op_id=op_id or None)
+        return self.records.post(life, mail, op_id=op_id)
 
     def unread(self, record: Life) -> Iterator[Mail]:
         """Yield the mail that no session of this agent was given, the oldest first."""
@@ -167,7 +167,7 @@ def _number(life: str) -> str:
 
 def _is_unread(life: Life, message: Mail) -> bool:
     """Whether no session of a life, or of those before it, was given a message."""
-    is_after = position(message.id) > position(life.data["acknowledged"])
+    is_after = Mail.order(message.id) > Mail.order(life.data["acknowledged"])
     return is_after and message.id not in life.data["ahead"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interlock.system.files import PrivateFile
 from interlock.system.pages import Time
-from interlock.system.records import Mail, position
+from interlock.system.records import Mail
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.limits import LETTERS_MAX, PROMPT_LENGTH_MAX
 
@@ -87,8 +87,8 @@ def compose_prompt(
     unbroken = list(takewhile(lambda message: message.id in letters, mail))
     claimed = unbroken[-1].id if unbroken else data["acknowledged"]
     known = {*data["ahead"], *letters}
-    later = (message_id for message_id in known if position(message_id) > position(claimed))
-    ahead = tuple(sorted(later, key=position))
+    later = (message_id for message_id in known if Mail.order(message_id) > Mail.order(claimed))
+    ahead = tuple(sorted(later, key=Mail.order))
     return ComposedPrompt("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, ahead, letters)
 
 
@@ -100,7 +100,7 @@ def _urgent_first(mail: Sequence[Mail], urgent: Sequence[Mail], room: int) -> li
     room -= sum(len(rendered(message)) + 2 for message in first)
     rest = [message for message in mail if not message.fields["urgent"]]
     found = [*first, *_fitting(rest, room, minimum=0 if first else 1)]
-    return sorted(found, key=lambda message: position(message.id))
+    return sorted(found, key=lambda message: Mail.order(message.id))
 
 
 def _fitting(mail: Sequence[Mail], room: int, *, minimum: int) -> list[Mail]:

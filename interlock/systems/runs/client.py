@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from interlock import Client, Note
-from interlock.system.errors import InvalidPayloadError, StoreDownError, UnknownRecordError
+from interlock import Client, Note, StoreError
+from interlock.system.errors import InvalidPayloadError, UnknownRecordError
 from interlock.system.records import polls
 from interlock.system.tables import Record
 from interlock.systems.runs.admission import refuse_invalid_runs, workspace_record
@@ -290,7 +290,7 @@ class Runs:
         event: RunEvent | Mapping[str, Any],
         *,
         sender: str = "",
-        op_id: str = "",
+        op_id: str | None = None,
     ) -> Receipt:
         """Deliver an event and return at once; it is applied in its turn, and answered.
 
@@ -300,7 +300,7 @@ class Runs:
         """
         form = event if isinstance(event, Mapping) else published_form(event)
         mail = {"sender": sender or self.client.actor, "event": form}
-        mail_id = self.records.post(workspace.id, mail, op_id=op_id or None)
+        mail_id = self.records.post(workspace.id, mail, op_id=op_id)
         return Receipt(workspace.id, mail_id, workspace.version)
 
     def answer(self, receipt: Receipt) -> Note | None:
@@ -314,12 +314,12 @@ class Runs:
     def wait_for_pending(self, receipt: Receipt, *, wait_s: float = 30) -> Note:
         """Wait until an event and all events delivered before it are answered.
 
-        Returns the answer. Raises StoreDownError when the time is up: no worker reads events.
+        Returns the answer. Raises StoreError when the time is up: no worker reads events.
         """
         for _ in polls(wait_s):
             if found := self.answer(receipt):
                 return found
-        raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
+        raise StoreError(f"event {receipt.id} is not read yet; is a worker up?")
 
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
         """Return what is wrong with the runs of a folder; first repair what needs no guess."""

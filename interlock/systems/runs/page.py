@@ -23,7 +23,6 @@ from interlock.system.pages import (
     look_at_diff,
     shown_diff,
 )
-from interlock.system.records import of_machine
 from interlock.system.tables import Record, dollars
 from interlock.system.text import duration
 from interlock.systems.runs.checkpoint_diff import SOURCE
@@ -189,7 +188,7 @@ def roll_back(client: Client, fields: Mapping[str, str]) -> Link:
 
 
 def _run_of(client: Client, run: str) -> Record[RunData]:
-    return of_machine(client.show(run), RUN)
+    return client.show(run, machine=RUN)
 
 
 def _is_here(client: Client, run: Record[RunData]) -> bool:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from interlock import Settings
 from interlock.system.agents import label_of
-from interlock.system.records import PREFIX
 
 FOLDER = "runs"
 SLUG_LENGTH_MAX = 40
 # Variables of the process of a model's codon: which model it asks, and its conversation's file.
-MODEL_VARIABLE = f"{PREFIX}CODON_MODEL"
-CONVERSATION_VARIABLE = f"{PREFIX}CONVERSATION"
-COSTS_LIMITED_VARIABLE = f"{PREFIX}COSTS_LIMITED"
+MODEL_VARIABLE = "INTERLOCK_CODON_MODEL"
+CONVERSATION_VARIABLE = "INTERLOCK_CONVERSATION"
+COSTS_LIMITED_VARIABLE = "INTERLOCK_COSTS_LIMITED"
 
 
 def workspace_id(folder: Path, host: str) -> str:

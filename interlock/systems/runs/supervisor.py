@@ -16,7 +16,7 @@ from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
 from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
-from interlock.system.errors import ClosedParentError, FencedError, HeldError
+from interlock.system.errors import FencedError, HeldError
 from interlock.system.records import Records, polls
 from interlock.system.tables import Record
 from interlock.systems.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
@@ -28,7 +28,7 @@ from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon_types import codon_of, codon_tokens, codon_types
 from interlock.systems.runs.machines.effects import LAUNCH
 from interlock.systems.runs.machines.run.payloads import RunData
-from interlock.systems.runs.machines.run.table import Trigger
+from interlock.systems.runs.machines.run.table import State, Trigger
 from interlock.systems.runs.outcome import CodonEnd
 from interlock.systems.runs.paths import RunPaths, codon_paths
 from interlock.systems.runs.plan.model import RunPlan
@@ -60,14 +60,23 @@ class RunSupervisor(Supervisor):
         with self.heartbeat.holding(self.work.held):
             try:
                 outcome = self._run_codons()
-            except (ClosedParentError, FencedError):
-                # The run was ended by a person or a sweep: only the lease is left to settle.
-                with suppress(KernelError):
-                    self.work.settle()
+            except FencedError:
+                self._settle()
                 return
             except (CallError, GitError, OSError) as error:
+                if self._has_ended():
+                    self._settle()
+                    return
                 outcome = Outcome(Trigger.FAIL, {"reason": str(error)[:4_000]})
             self.work.fire_or_settle(outcome)
+
+    def _has_ended(self) -> bool:
+        return bool(self.records.views.record(self.paths.id).state != State.RUNNING)
+
+    def _settle(self) -> None:
+        """Settle the lease of a run that a person or a sweep has ended; nothing else is left."""
+        with suppress(KernelError):
+            self.work.settle()
 
     def _run_codons(self) -> Outcome:
         if problem := self._wait_for_earlier_runs():

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from interlock import Client
 from interlock.system.errors import IllegalTransitionError, InvalidPayloadError
-from interlock.system.records import of_machine
 from interlock.system.tables import AbortReason, Record, TransitionReason
 from interlock.systems.tasks.agent_tree import ALIVE, reached
 from interlock.systems.tasks.identities import ensure_identity
@@ -58,14 +57,14 @@ class Agents:
 
     def promote(self, identity: str, *, reason: str = "") -> Record:
         """Raise the trust of an identity by one level."""
-        of_machine(self.client.show(identity), "identity")
+        self.client.show(identity, machine="identity")
         return self.client.fire(
             identity, IdentityTrigger.PROMOTED, {"reason": reason}, reason=reason
         )
 
     def retire(self, identity: str, *, reason: str = "") -> Record:
         """Take an identity out of service: it claims no task after its current one."""
-        of_machine(self.client.show(identity), "identity")
+        self.client.show(identity, machine="identity")
         return self.client.fire(
             identity, IdentityTrigger.RETIRED, {"reason": reason}, reason=reason
         )
@@ -80,7 +79,7 @@ class Agents:
         """
         if scope not in ("sibling", "session"):
             raise InvalidPayloadError("the abort", [f"scope {scope!r}: sibling or session"])
-        record = of_machine(self.client.show(agent), "agent")
+        record = self.client.show(agent, machine="agent")
         if scope == "sibling":
             return self.client.fire(
                 agent, AgentTrigger.SIBLINGS_ABORTED, {"reason": reason}, reason=reason

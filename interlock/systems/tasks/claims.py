@@ -13,12 +13,7 @@ from interlock import CallError, ConflictError, KernelError
 from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree
-from interlock.system.errors import (
-    FencedError,
-    HeldError,
-    UnknownRecordError,
-    UnreadableRecordError,
-)
+from interlock.system.errors import FencedError, HeldError, UnknownRecordError
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
@@ -54,7 +49,7 @@ def queued_tasks(records: Records, root: str, queue: str) -> Iterator[Record[Tas
         for record_id in page:
             try:
                 yield records.views.record(record_id)
-            except UnreadableRecordError:
+            except ValueError:  # it is damaged
                 log.exception("%s cannot be claimed", record_id)
             except CallError:
                 continue

@@ -9,7 +9,6 @@ import typer
 
 from interlock import guarded
 from interlock.system.commands import Reason, Shell
-from interlock.system.records import CLAIM_VARIABLES
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import TaskClaim, Tasks
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
@@ -18,7 +17,7 @@ from interlock.systems.tasks.machines.task.names import Trigger
 app = typer.Typer()
 
 KEY = "The claim's key, as `claim` printed it."
-KEY_VARIABLE, TOKEN_VARIABLE = CLAIM_VARIABLES
+KEY_VARIABLE, TOKEN_VARIABLE = "INTERLOCK_KEY", "INTERLOCK_TOKEN"
 KEY_OPTION = typer.Option("--key", envvar=KEY_VARIABLE, help=KEY)
 TOKEN_OPTION = typer.Option("--token", envvar=TOKEN_VARIABLE, help="The claim's token.")
 Key = Annotated[str, KEY_OPTION]

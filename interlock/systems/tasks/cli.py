@@ -12,7 +12,6 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Link, Part, Sentence, Table
-from interlock.system.records import of_machine
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTasks
@@ -185,7 +184,7 @@ def fail_stage(
 
 def _fire(shell: Shell, trigger: str, record_id: str, reason: str) -> None:
     opened = shell.client()
-    of_machine(opened.show(record_id), "task")
+    opened.show(record_id, machine="task")
     record = opened.fire(record_id, trigger, {"reason": reason}, reason=reason)
     shell.answer_record(record)
 
@@ -202,7 +201,7 @@ def unblock(shell: Shell, task: Id, reason: Reason = "") -> None:
 def cancel(shell: Shell, task: Id, reason: Reason = "") -> None:
     """Cancel a task; its agent is ended with all processes that it started."""
     opened = shell.client()
-    record = opened.cancel(of_machine(opened.show(task), "task").id, reason=reason)
+    record = opened.cancel(opened.show(task, machine="task").id, reason=reason)
     shell.answer_record(record)
 
 
@@ -240,7 +239,7 @@ def retry(shell: Shell, task: Id, reason: Reason = "") -> None:
 
 def _decide(shell: Shell, task: str, choice: str, proposal: str | None, reason: str) -> None:
     opened = shell.client()
-    of_machine(opened.show(task), "task")
+    opened.show(task, machine="task")
     given = {"reason": reason} if reason else {}
     seen, fields = shell.asked_answer(opened, task, choice, given, proposal)
     record = opened.decide(task, choice, fields, proposal=seen)

@@ -16,15 +16,9 @@ from interlock.git.admission import admit
 from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
 from interlock.system.agents import check_command
-from interlock.system.errors import FencedError, HeldError, InvalidPayloadError, OpIdReusedError
+from interlock.system.errors import FencedError, HeldError, InvalidPayloadError
 from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
-from interlock.system.records import (
-    Records,
-    asks_person,
-    digest,
-    encode,
-    of_machine,
-)
+from interlock.system.records import Records
 from interlock.system.tables import PRIORITY_DEFAULT, Record, root_of, split_key
 from interlock.systems.tasks import external_claim
 from interlock.systems.tasks.claim_names import ClaimNames
@@ -119,7 +113,6 @@ class Tasks:
             fields.setdefault("stage_failures", True)
         if settings.subtasks_s:
             fields.setdefault("subtasks_s", settings.subtasks_s)
-        encode(fields, "the payload")
         found: Record[TaskData] | None = self.records.views.records([task_id]).get(task_id)
         if found is not None and found.machine == "task":
             same = self.records.created_with("task", {task_id: fields})[task_id]
@@ -127,7 +120,7 @@ class Tasks:
         if isinstance(payload.get("signals"), Sequence):
             check_signals(self.records, payload["signals"])
         check_role(self.client.settings, payload.get("role"))
-        self.records.machine("task").initial_data(fields)
+        self.records.check_new("task", fields)
         if local and isinstance(repo, str) and payload.get("agent"):
             fields = self._check_repository(task_id, payload, Path(repo)) | fields
         return fields
@@ -153,7 +146,7 @@ class Tasks:
         self, task: str, *, owner: str, role: str | None = None, tenant: str = "default"
     ) -> TaskClaim:
         """Claim one task. Raises GuardRefusedError if this owner may not claim it now."""
-        found: Record[TaskData] = of_machine(self.client.show(task), "task")
+        found: Record[TaskData] = self.client.show(task, machine="task")
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
@@ -188,23 +181,27 @@ class Tasks:
         if trigger == Trigger.CHILD_CANCELLED:
             refuse_other_tasks(task, fields.get("child"))
         # The same report sent twice counts once; reports that differ are not confused.
-        op_id = f"{token}:{trigger}:{digest(trigger, encode(fields, 'the payload'))}"
+        op_id = self.records.op_id_of(f"{token}:{trigger}", trigger, fields)
         if trigger == Trigger.COMPLETED:
             # How long it worked on the task: the deadlines of later tasks are derived from it.
             worked_ms = self.records.views.now_ms() - self.client.show(task).since_ms
             worked_s = max(worked_ms, 0) / 1_000
             fields["took_s"] = _at_most(fields.get("took_s"), worked_s)
         after: Record | None = None
-        with suppress(OpIdReusedError):  # The same report again, with a time measured anew.
-            agent = self.records.named("agent")
+        agent = self.records.named("agent")
+        try:
             after = agent.fire(task, trigger, fields, op_id=op_id, held=(suffix, token)).record
+        except CallError:
+            if not self.records.was_made(task, op_id):
+                raise
+            # The same report again, with a time measured anew.
         after = after or self.client.show(task)
         external_claim.follow(self.records, key, after, trigger, fields.get("reason", ""))
         return after
 
     def split(self, task: str, parts: Sequence[Mapping[str, Any]]) -> Record:
         """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""
-        of_machine(self.client.show(task), "task")
+        self.client.show(task, machine="task")
         check_parts(self.records, parts)
         return self.client.fire(task, Trigger.SPLIT, {"subtasks": parts})
 
@@ -227,7 +224,7 @@ class Tasks:
         report: str,
         payload: Mapping[str, Any] | None = None,
         *,
-        op_id: str = "",
+        op_id: str | None = None,
     ) -> Record:
         """Report to the turn of a claim what its agent does; return the turn.
 
@@ -279,7 +276,7 @@ class Tasks:
         `asks` says whether the task waits for a person, and `next_try_s` in how many seconds it is
         tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
-        machine, now_ms = self.records.machine("task"), self.records.views.now_ms()
+        now_ms = self.records.views.now_ms()
         records = self.existing(backlog)
         waits = Waits(self.records, records)
         return [
@@ -291,7 +288,7 @@ class Tasks:
                 "retries": record.data["retries"],
                 "max_retries": record.data["max_retries"],
                 "next_try_s": next_try_s(record, now_ms),
-                "asks": asks_person(machine, record),
+                "asks": self.client.asks_person(record),
             }
             for record in records
         ]
@@ -333,7 +330,7 @@ class Tasks:
 
         Raises NoDiffError.
         """
-        record = of_machine(self.client.show(task), "task")
+        record = self.client.show(task, machine="task")
         return awaited_diff(lambda: look_at_diff(self.client, record, SOURCE))
 
     def _check_repository(

@@ -5,13 +5,13 @@ They move its turn, and confirm that it has stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from interlock import CallError, Event, Note
+from interlock import CallError, Event
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Records, digest
+from interlock.system.records import Records
 from interlock.system.tables import Record, split_key
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
@@ -44,17 +44,14 @@ def confirm_stop(records: Records, key: str, token: str) -> bool:
     """
     task, suffix = split_key(key)
     record = records.views.record(task)
-    mark = {"effect": suffix, "claim": digest(STOP_CONFIRMED, token)}
+    op_id = f"{token}:stopped"
     for entry in record.entries:
         if (entry.suffix, entry.token, entry.state) == (suffix, token, "draining"):
             # The note comes first: nothing else says afterwards who confirmed.
-            records.note(record, STOP_CONFIRMED, mark, op_id=f"{token}:stopped")
+            records.note(record, STOP_CONFIRMED, {"effect": suffix}, op_id=op_id)
             records.settle(record, (suffix, token))
             return True
-    return any(
-        isinstance(line, Note) and line.kind == STOP_CONFIRMED and line.detail == mark
-        for line in _log_since_claim(records, key)
-    )
+    return records.was_made(task, op_id)
 
 
 def begin_turn_of(records: Records, task: Record[TaskData]) -> None:
@@ -87,11 +84,15 @@ def follow(records: Records, key: str, task: Record[TaskData], trigger: str, rea
 
 
 def report(
-    records: Records, task: Record[TaskData], name: str, payload: Mapping[str, Any], op_id: str
+    records: Records,
+    task: Record[TaskData],
+    name: str,
+    payload: Mapping[str, Any],
+    op_id: str | None,
 ) -> str:
     """Fire the trigger of a report on the turn itself; return the turn's id.
 
-    With '' for an op-id it is a new report. Raises CallError if the report is unknown, or if the
+    Without an op-id it is a new report. Raises CallError if the report is unknown, or if the
     turn refuses it.
     """
     if name not in OWN_REPORTS:
@@ -99,7 +100,7 @@ def report(
         raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
     turn = ClaimNames(task.id, int(task.data["claimed"])).turn
     compacting = records.views.record(turn).state == TurnState.COMPACTING
-    is_repeated = bool(op_id) and records.was_made(turn, op_id)
+    is_repeated = op_id is not None and records.was_made(turn, op_id)
     if name == "compacted" and not (compacting or is_repeated):
         # In any other state the same trigger would begin the verification of the work.
         raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
@@ -108,12 +109,8 @@ def report(
 
 
 def _is_claimed_again(records: Records, key: str) -> bool:
-    lines = _log_since_claim(records, key)
-    return any(isinstance(line, Event) and line.trigger == Trigger.CLAIMED for line in lines)
-
-
-def _log_since_claim(records: Records, key: str) -> Iterator[Event | Note]:
-    """Yield the log of a task after the claim whose effect has this key."""
+    """Return whether a task was claimed again after the claim whose effect has this key."""
     task, suffix = split_key(key)
     version = suffix.partition(".")[0]
-    return records.views.log(task, after=f"{version}-0" if version.isdecimal() else "")
+    lines = records.views.log(task, after=f"{version}-0" if version.isdecimal() else "")
+    return any(isinstance(line, Event) and line.trigger == Trigger.CLAIMED for line in lines)

@@ -6,13 +6,10 @@ import hashlib
 import json
 from contextlib import suppress
 
-from interlock import Settings
 from interlock.system.errors import HeldError, IdTakenError
-from interlock.system.records import Records, SettingsError
+from interlock.system.records import Records
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.identity.table import State as IdentityState
-from interlock.systems.tasks.machines.trust import Trust
-from interlock.systems.tasks.settings import TaskSettings
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:
@@ -33,12 +30,3 @@ def ensure_identity(records: Records, root: str, *, name: str, role: str, comman
     if records.views.record(new_id).state == IdentityState.RETIRED:
         raise HeldError(new_id, f"the agent {name} was taken out of service by a person")
     return new_id
-
-
-def check_files_by_trust(settings: Settings) -> None:
-    """Raise SettingsError if INTERLOCK_FILES_BY_TRUST names a level of trust that there is not."""
-    if unknown := sorted(settings.of(TaskSettings).files_by_trust.keys() - set(Trust)):
-        raise SettingsError(
-            f"INTERLOCK_FILES_BY_TRUST: {unknown[0]!r} is no level of trust; "
-            f"the levels: {', '.join(Trust)}"
-        )

@@ -23,7 +23,6 @@ from interlock.system.pages import (
     look_at_diff,
     shown_diff,
 )
-from interlock.system.records import of_machine
 from interlock.system.tables import Record, dollars, root_of
 from interlock.system.text import duration
 from interlock.systems.tasks.agents import identity_row
@@ -322,7 +321,7 @@ def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[
 
 
 def _diff(client: Client, task: str) -> Section:
-    record = of_machine(client.show(task), "task")
+    record = client.show(task, machine="task")
     found = shown_diff(client, record.id, look_at_diff(client, record, SOURCE))
     parts = (Sentence(Link(record.id, record.title)), found)
     return Section("Diff", parts, is_live=False)

@@ -8,7 +8,6 @@ from typing import Any
 
 from interlock import CallError, Client
 from interlock.system.agents import check_command
-from interlock.system.records import of_machine
 from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.claims import is_local
 from interlock.systems.tasks.machines.identity.table import IdentityData
@@ -30,7 +29,7 @@ def requeue(
     in it, and GuardRefusedError where the task cannot go to the agent.
     """
     payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}
-    data: TaskData = of_machine(client.show(task), "task").data
+    data: TaskData = client.show(task, machine="task").data
     if agent or (to and data.get("agent")):
         command = agent or _command_of(client, task, to)
         payload |= {"to": None, "agent_name": to, "agent": command}

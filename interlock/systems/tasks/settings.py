@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
-from interlock.system.settings import Seconds, SystemSettings, Words, numbers_of
+from interlock.system.settings import SystemSettings
+from interlock.system.tables import Word
+from interlock.systems.tasks.machines.trust import Trust
+
+Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
 
 class TaskSettings(SystemSettings):
@@ -19,9 +23,9 @@ class TaskSettings(SystemSettings):
     # Seconds in which the subtasks of a task should end; None computes them from their sizes.
     subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
     # For a level of trust: after how many changed files of a task a person is asked.
-    files_by_trust: Annotated[dict[str, int], numbers_of("level=files", 0)] = Field(
-        default_factory=dict
+    files_by_trust: dict[Trust, NonNegativeInt] = Field(
+        default_factory=dict, examples=["level=files"]
     )
     stall_s: Seconds = 300.0
     spawn_s: Seconds = 60.0
-    roles: Words = Field(default_factory=tuple)  # empty: tasks may name any role
+    roles: tuple[Word, ...] = Field(default_factory=tuple)  # empty: tasks may name any role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from interlock.system.records import RecordInState, Records, StarvedCount, StateKey
+from interlock.system.records import RecordInState, Records, StateKey
 from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
 from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
@@ -55,10 +55,10 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     )
 
 
-def count_starved(records: Records) -> StarvedCount:
-    """Return how many open tasks of all backlogs no agent will ever claim."""
+def count_starved(records: Records) -> tuple[int, bool]:
+    """Return how many open tasks of all backlogs no agent will ever claim, and if perhaps more."""
     found = find_starved(records)
-    return StarvedCount(len(found.tasks), is_minimum=found.is_partial)
+    return len(found.tasks), found.is_partial
 
 
 def _limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:

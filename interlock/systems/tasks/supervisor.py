@@ -32,7 +32,7 @@ from interlock.system.agents import (
     supervise,
 )
 from interlock.system.files import as_line
-from interlock.system.records import PREFIX, Records
+from interlock.system.records import Records
 from interlock.system.tables import AbortReason, TransitionReason
 from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
@@ -115,7 +115,7 @@ class TaskSupervisor(Supervisor):
         variables = {}
         if not spec.session:
             variables = {**task.variables, "TASK_FILE": str(work_folder / TASK_FILE)}
-        prefixed = {f"{PREFIX}{name}": value for name, value in variables.items()}
+        prefixed = {f"INTERLOCK_{name}": value for name, value in variables.items()}
         return Command(
             arguments=("bash", "-c", spec.command),
             # A session outlives the worktree of its first task, so it starts in its work folder.
@@ -242,7 +242,7 @@ class TaskSupervisor(Supervisor):
         limit_ms = record.data["progress_limit_s"] * 1_000
         with suppress(KernelError):
             self.records.note(
-                record, "output_seen", {}, op_id="", timers={"progress": limit_ms}, held=held
+                record, "output_seen", {}, once=False, timers={"progress": limit_ms}, held=held
             )
 
     def _check_files(self, now: float) -> None:

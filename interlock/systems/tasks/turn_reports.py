@@ -223,7 +223,12 @@ def lead_turn(records: Records, turn: str, way: Way) -> None:
 
 
 def fire_turn(
-    records: Records, turn: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
+    records: Records,
+    turn: str,
+    trigger: str,
+    payload: Mapping[str, Any],
+    *,
+    op_id: str | None = None,
 ) -> None:
     """Fire a trigger at a turn, as its agent's supervisor: once for each op-id that is given."""
     records.named(COMPONENT).fire(turn, trigger, payload, op_id=op_id)

@@ -11,7 +11,7 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Id, Reason, Shell, Tagged
 from interlock.system.files import FileError
-from interlock.system.records import of_machine, settings_here
+from interlock.system.records import settings_here
 from interlock.systems.threads.client import Threads
 from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
@@ -94,7 +94,7 @@ def _read_all(paths: Sequence[Path], host: str) -> list[dict[str, Any]]:
 def cleanup(shell: Shell, record_id: Id, reason: Reason = "") -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
     opened = shell.caller()
-    of_machine(opened.show(record_id), THREAD.name)
+    opened.show(record_id, machine=THREAD.name)
     record = opened.fire(record_id, Trigger.CLEANUP_REQUESTED, reason=reason)
     shell.answer_record(record)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock import Client, Submitted
-from interlock.system.records import of_machine
 from interlock.system.tables import PRIORITY_DEFAULT, Record
 from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
@@ -49,6 +48,6 @@ class Threads:
 
     def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
-        of_machine(self.client.show(record_id), THREAD.name)
+        self.client.show(record_id, machine=THREAD.name)
         payload = {"to": to, "kind": kind, "reference": reference}
         return self.client.fire(record_id, Trigger.HANDED_OFF, payload, reason=f"handed to {to}")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.system.commands import short
-from interlock.system.records import RecordWords
 from interlock.system.tables import action_line
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import (
@@ -17,18 +16,18 @@ from interlock.systems.threads.machines.thread.data import (
 from interlock.systems.threads.machines.thread.names import Trigger
 
 
-def in_words(found: Mapping[str, Any]) -> RecordWords:
+def in_words(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the data of a thread say in words, also of damaged data that lack fields."""
     data = thread_data(found)
-    return RecordWords(
-        request=request_text(data),
-        sender=data.get("inciting", {}).get("source") or "",
-        said=words_for(data, questions.ACTION),
-        proposals={
+    return {
+        "request": request_text(data),
+        "sender": data.get("inciting", {}).get("source") or "",
+        "said": words_for(data, questions.ACTION),
+        "proposals": {
             phase: _with_confidence(phase, proposal)
             for phase, proposal in (data.get("proposals") or {}).items()
         },
-    )
+    }
 
 
 def _with_confidence(phase: str, proposal: ProposalData) -> str:

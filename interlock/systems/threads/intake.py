@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock import Client, Submitted
-from interlock.system.records import PlainRequest
 from interlock.systems.threads.client import Threads
 
 
@@ -15,16 +14,6 @@ def accept(client: Client, thread: str, payload: Mapping[str, Any], priority: in
     return Threads(client).submit(payload, id=thread, priority=priority)
 
 
-def _payload(title: str, source: str) -> dict[str, Any]:
+def plain_payload(title: str, source: str) -> dict[str, Any]:
     """Return what a thread with this title is created from."""
     return {"inciting": {"source": source, "title": title, "text": ""}}
-
-
-PLAIN = PlainRequest(
-    machine="thread",
-    says="A thread is a request in words. Interlock finds out what is wanted, and asks you before"
-    " it acts.",
-    example="Call the dentist",
-    command="submit --title 'Call the dentist'",
-    payload=_payload,
-)

@@ -9,7 +9,6 @@ from typing import Any
 from interlock import Client, Event
 from interlock.system.commands import short
 from interlock.system.pages import Link, Part, Section, Sentence, StateName, SystemPage, Table, Time
-from interlock.system.records import question_of
 from interlock.system.tables import Record, as_sentence, dollars
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
 from interlock.systems.threads.machines.thread.data import ThreadData
@@ -27,12 +26,13 @@ def view(client: Client, query: Mapping[str, str]) -> list[Section]:
     del query
     records, cursor = client.open_cards.waiting(ASKED_MAX, machine=THREAD.name)
     events = client.records.views.events((one.id, one.entered) for one in records)
+    questions = {card.proposal: card.question for card in client.open_cards.of(records)}
     because = {str(event.record_id): _because(event) for event in events}
     rows = [
         (
             Link(one.id, one.title),
             StateName.of(one),
-            short(question_of(THREAD, one) or "", REASON_LENGTH_MAX),
+            short(questions.get(one.proposal, ""), REASON_LENGTH_MAX),
             because.get(one.id, ""),
             Time(one.since_ms),
         )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.system.settings import SystemSettings, pairs_of
+from interlock.system.settings import SystemSettings
 from interlock.systems.threads.tier import Tier
 
 
@@ -16,4 +16,4 @@ class ThreadSettings(SystemSettings):
     # How often a canary is submitted, in seconds; with 0 none is.
     canary_s: Annotated[int, Field(ge=0, le=86_400)] = 60
     # The model that answers questions of a tier.
-    tier_models: Annotated[dict[Tier, str], pairs_of("tier=model")] = Field(default_factory=dict)
+    tier_models: dict[Tier, str] = Field(default_factory=dict, examples=["tier=model"])

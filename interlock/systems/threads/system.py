@@ -37,7 +37,14 @@ SYSTEM = System(
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
     words=dict.fromkeys(MACHINES, "interlock.systems.threads.described:in_words"),
-    plain="interlock.systems.threads.intake:PLAIN",
+    plain={
+        "machine": "thread",
+        "says": "A thread is a request in words. Interlock finds out what is wanted, and asks you"
+        " before it acts.",
+        "example": "Call the dentist",
+        "command": "submit --title 'Call the dentist'",
+        "payload": "interlock.systems.threads.intake:plain_payload",
+    },
     page="interlock.systems.threads.page:PAGE",
     health="interlock.systems.threads.canary:health",
 )

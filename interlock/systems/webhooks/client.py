@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, Client, KernelError
-from interlock.system.records import of_machine
 from interlock.systems.webhooks.endpoints import open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import State, Trigger
 from interlock.systems.webhooks.machines.delivery.payloads import Delivery
@@ -63,7 +62,7 @@ class Webhooks:
 
     def _replay(self, delivery: str, reason: str) -> SentAgain:
         try:
-            of_machine(self.client.show(delivery), "delivery")
+            self.client.show(delivery, machine="delivery")
             self.client.fire(delivery, Trigger.REPLAY, {"reason": reason})
         except KernelError as refusal:
             return SentAgain(delivery, replayed=False, reason=str(refusal))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from interlock import Settings
 from interlock.system.files import Location, read_document, read_model
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.system.tables import LISTED, Word
 from interlock.systems.webhooks.settings import WebhookSettings
 

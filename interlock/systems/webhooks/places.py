@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from interlock import Settings
-from interlock.system.records import InUseError
+from interlock.system.records import NotYetError
 
 SHARE = 4  # of the threads of a worker, an endpoint has one in four
 # A message waits in its thread for a place only where one was taken or left a moment ago, as it is
@@ -37,7 +37,7 @@ class Places:
 
     @asynccontextmanager
     async def place(self, endpoint: str) -> AsyncIterator[None]:
-        """Hold one of the places of an endpoint. Raises InUseError where none becomes free soon."""
+        """Hold one of the places of an endpoint. Raises NotYetError if none is free soon."""
         line, clock = self._lines[endpoint], asyncio.get_running_loop().time
         try:
             async with asyncio.timeout_at(max(line.moved_at + PATIENCE_S, clock())):
@@ -46,7 +46,7 @@ class Places:
             now = clock()
             line.returns_at = max(now + RETURN_S, line.returns_at + GAP_S)
             why = f"{self.per_endpoint} messages to the endpoint {endpoint} wait for its answer"
-            raise InUseError(why, line.returns_at - now) from None
+            raise NotYetError(why, after_s=line.returns_at - now) from None
         line.moved_at = clock()
         try:
             yield

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from interlock.kernel.errors import StoreError
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED, effect_queue
 from interlock.kernel.shown_stage import shown_stage
@@ -25,8 +24,6 @@ from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.systems import health, starved
 from interlock.workers.terminal.page import Sentence
-
-log = logging.getLogger(__name__)
 
 # Where several viewers ask within this half second more, none of them waits for the reading.
 KEPT_S, BEHIND_S = 1.0, 1.5
@@ -144,7 +141,7 @@ class FlowWatch:
             WORKERS_KEPT_S,
             behind_s=WORKERS_BEHIND_S,
         )
-        self._starved = Kept(self._count_starved, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
+        self._starved = Kept(partial(starved, dispatch), WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
         self._seen: deque[tuple[float, int]] = deque()  # when, and how many transitions until then
 
     def look(self) -> Flow:
@@ -166,6 +163,7 @@ class FlowWatch:
         listed = machines.keys() & LISTED.keys()
         counts, counted = views.counts(machines.values()), dispatch.metrics.read()
         found, questions = self._workers.value(), self._questions.value()
+        counts_starved, problems_starved = self._starved.value()
         swept: Counter[str] = Counter()
         for (sweep, _), number in counted.sweeps.items():
             swept[sweep] += number
@@ -183,11 +181,11 @@ class FlowWatch:
             sweeps_ms=dispatch.indexes.last_sweeps(),
             swept=swept,
             questions=questions,
-            starved=self._starved.value(),
+            starved=counts_starved,
             over_budget=sum(counted.over.values()),
             rejected=dispatch.rejected.kept(),
             workers=found["workers"],
-            problems=found["problems"],
+            problems=[*found["problems"], *problems_starved],
             notices=[each.notice for each in health(dispatch) if each.notice],
             totals=counted,
         )
@@ -225,16 +223,6 @@ class FlowWatch:
             is_at_work = isinstance(shown_stage(machines[record.machine], record.state), Active)
             stopped[record.machine] += is_at_work and bool(record.quarantined)
         return Questions(found, bool(more), stopped)
-
-    def _count_starved(self) -> dict[str, StarvedCount]:
-        """Count the starved records by system; none where a damaged record makes that fail."""
-        try:
-            return starved(component(self.dispatch, "starved"))
-        except StoreError:
-            raise
-        except Exception:
-            log.exception("it could not be counted how many records are starved")
-            return {}
 
     def _rate(self, transitions: int) -> float | None:
         """Return the transitions a minute, from what was seen within RATE_S."""

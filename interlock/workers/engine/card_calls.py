@@ -12,7 +12,7 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.workers.engine.card import Card, CardPage
+from interlock.workers.engine.card import Card, CardPage, kinds_of
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
@@ -36,7 +36,7 @@ class CardCalls(ABC):
         """The records as this client's actor changes them."""
 
     @abstractmethod
-    def show(self, record_id: str) -> Record:
+    def show(self, record_id: str, *, machine: str = "") -> Record:
         """Return a record as it is now."""
 
     @abstractmethod
@@ -60,6 +60,10 @@ class CardCalls(ABC):
     def open_cards(self) -> OpenCards:
         """The cards that wait for people."""
         return OpenCards(self.records, self.machines)
+
+    def asks_person(self, record: Record) -> bool:
+        """Return whether a record has a card: its state asks a person, or one of its effects."""
+        return bool(kinds_of(self.dispatch.lifecycle.machine(record.machine), record))
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""

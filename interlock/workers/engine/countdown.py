@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.errors import UnknownRecordError
-from interlock.kernel.families import countdowns_begun
 from interlock.kernel.record import Record
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.records import Records
+from interlock.workers.engine.dispatch import Dispatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +22,9 @@ class Countdown:
     the version of the record at which it began: dependencies:7. Every call may be repeated.
     """
 
-    records: Records
+    dispatch: Dispatch
     record: Record[Any]
     name: str
-
-    @classmethod
-    def all_of(cls, records: Records, record: Record[Any]) -> list[Countdown]:
-        """Return every countdown that the record has begun, the oldest first."""
-        machine, log = records.machine(record.machine), records.views.history(record.id)
-        return [cls(records, record, name) for name in countdowns_begun(machine, log)]
 
     @property
     def _subscriber(self) -> Subscriber:
@@ -42,7 +35,7 @@ class Countdown:
 
         Until the effect that fills it has ended, its end is not reached.
         """
-        return self.records.dispatch.subscriptions.join(self._subscriber, ids)
+        return self.dispatch.subscriptions.join(self._subscriber, ids)
 
     def subscribe(self, record_id: str) -> str:
         """Let the end of a record take that record out. Returns its state if it has ended already.
@@ -50,7 +43,7 @@ class Countdown:
         Then `leave` takes it out. The state is `missing` if the record does not exist, and '' while
         it goes on.
         """
-        return self.records.dispatch.subscriptions.subscribe(record_id, self._subscriber)
+        return self.dispatch.subscriptions.subscribe(record_id, self._subscriber)
 
     def left(self) -> set[str]:
         """Return the records that are still counted in it."""
@@ -66,20 +59,20 @@ class Countdown:
 
     def leave(self, record_id: str, state: str) -> None:
         """Take out a record, as having ended in this state."""
-        self.records.dispatch.lifecycle.leave_countdown(self._subscriber, record_id, state)
+        self.dispatch.lifecycle.leave_countdown(self._subscriber, record_id, state)
 
     def tally(self) -> dict[str, int]:
         """Return how many records have left it, by the states in which they ended."""
-        return self.records.views.tally(self.record.id, self.name)
+        return self.dispatch.views.tally(self.record.id, self.name)
 
     def end_state(self, record_id: str) -> str:
         """Return the state in which a record has ended, as `subscribe` does, without waiting."""
         try:
-            record = self.records.views.record(record_id)
+            record = self.dispatch.views.record(record_id)
         except UnknownRecordError:
             return MISSING
-        stage = self.records.machine(record.machine).stage(record.state)
+        stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
         return record.state if isinstance(stage, Terminal) else ""
 
     def _members(self) -> set[str]:
-        return self.records.views.counted(self.record.id, self.name)
+        return self.dispatch.views.counted(self.record.id, self.name)

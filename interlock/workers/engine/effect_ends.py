@@ -29,7 +29,7 @@ from interlock.workers.config import ms
 from interlock.workers.engine.attempt_limit import TookTooLongError
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.retry_delay import retry_delay_ms
-from interlock.workers.engine.work import EffectWork, InUseError, ObstacleError, Outcome
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import duration
@@ -75,7 +75,7 @@ def may_pass(work: EffectWork, refusal: Exception) -> bool:
 
 
 # Errors of ours that are whole sentences, and about no line of anybody's file.
-SENTENCES = (ObstacleError, OutcomeKeptError, TookTooLongError)
+SENTENCES = (OutcomeKeptError, TookTooLongError)
 
 
 class EffectEnds(ABC):
@@ -145,7 +145,7 @@ class EffectEnds(ABC):
         return self._fire(work, outcome) if outcome else self._retry_later(work, late)
 
     def _wait_for_others(
-        self, work: EffectWork, refusal: InUseError | HeldError | AnotherVersionError
+        self, work: EffectWork, refusal: NotYetError | HeldError | AnotherVersionError
     ) -> str:
         """Give an effect back until others have freed what it, or its outcome, needs.
 
@@ -155,9 +155,9 @@ class EffectEnds(ABC):
         if isinstance(refusal, AnotherVersionError):
             log.warning("%s is given back: %s", work.key, refusal)
             delay_ms = ms(UNKNOWN_S)
-        elif isinstance(refusal, InUseError):
+        elif isinstance(refusal, NotYetError) and refusal.after_s is not None:
             delay_ms = ms(refusal.after_s)
-        elif refusal.needs:
+        elif isinstance(refusal, HeldError) and refusal.needs:
             delay_ms, needs = HELD_POLL_MS, refusal.needs
         else:
             return self._retry_later(work, refusal)
@@ -174,9 +174,10 @@ class EffectEnds(ABC):
     def _retry_later(
         self, work: EffectWork, failure: BaseException, *, is_last: bool = False
     ) -> str:
-        is_sentence = isinstance(failure, SENTENCES)
+        asks = isinstance(failure, NotYetError) and failure.asks_person
+        is_sentence = asks or isinstance(failure, SENTENCES)
         named = not isinstance(failure, UnusableResultError)
-        failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
+        failure = hide_secrets(failure)
         cause = str(failure) if is_sentence else with_own_line(failure, named=named)
         detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)

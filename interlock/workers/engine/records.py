@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
-from interlock.kernel.event import Cause, Event
+from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
+from interlock.kernel.families import countdowns_begun
 from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
 from interlock.kernel.restoration import Restoration
-from interlock.kernel.store.codec import digest, encode
+from interlock.kernel.store.codec import digest, encode, reading
 from interlock.kernel.store.commands import (
     NO_WARRANT,
     Call,
@@ -25,6 +27,7 @@ from interlock.kernel.store.commands import (
     Warrant,
     facts_read,
 )
+from interlock.kernel.store.fold import fold
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.leases import Lease, Leases
@@ -33,6 +36,7 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data, Owed
 from interlock.workers.config import Settings
+from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import initial_lease, lease_of_creation
@@ -96,6 +100,26 @@ class Records:
         """Return the time of the store, in ms since the epoch."""
         return self.dispatch.views.now_ms()
 
+    def folded(self, machine: str, lines: Sequence[Event | Note]) -> Record:
+        """Return the record of a machine to which the lines of a log lead. Raises StoreError."""
+        return fold(self.machine(machine), lines)
+
+    def reading(self, record_id: str) -> AbstractContextManager[None]:
+        """Read the data of a record that may be damaged: what the block misses in them is raised.
+
+        It is raised as an UnreadableRecordError, a ValueError, which names the record.
+        """
+        return reading(record_id)
+
+    def countdown(self, record: Record, name: str) -> Countdown:
+        """Return a countdown of a record, which its row with `spawns` begins."""
+        return Countdown(self.dispatch, record, name)
+
+    def countdowns(self, record: Record) -> list[Countdown]:
+        """Return every countdown that a record has begun, the oldest first."""
+        machine, log = self.machine(record.machine), self.views.history(record.id)
+        return [self.countdown(record, name) for name in countdowns_begun(machine, log)]
+
     @property
     def slots(self) -> Slots:
         """The slots that records hold or wait for: names, each with a limited number of them."""
@@ -133,6 +157,11 @@ class Records:
             one: created == digest(machine, encode(payloads[one], "the payload"))
             for one, created in found.items()
         }
+
+    def check_new(self, machine: str, payload: Data) -> None:
+        """Raise what the creation of a record from a payload would raise, and create nothing."""
+        encode(payload, "the payload")
+        self.machine(machine).initial_data(payload)
 
     def create(
         self,
@@ -220,22 +249,28 @@ class Records:
         detail: Mapping[str, Any],
         *,
         op_id: str | None = None,
+        once: bool = True,
         deltas: Mapping[str, int] | None = None,
         timers: Mapping[str, int] | None = None,
         held: Held | None = None,
     ) -> None:
         """Write a note into the log of a record.
 
-        A call that is repeated with the same op-id writes nothing. Without `op_id` the note gets
-        a new op-id; "" writes a note without an op-id, which may have no `deltas`. `timers` gives,
+        A call that is repeated with the same op-id writes nothing; without `op_id` each call is a
+        new one. Not `once`, a call whose answer is lost may write it twice: the store keeps no
+        op-id of it, and it has no `deltas`. `timers` gives,
         for timers that run, the milliseconds after which each is due from now on. With `held` the
         note is refused once that holder has lost its lease.
         """
         again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)
         warrant = Warrant.token(*held) if held else NO_WARRANT
-        its_op_id = uuid4().hex if op_id is None else op_id
+        its_op_id = (op_id or uuid4().hex) if once else ""
         self.dispatch.lifecycle.note(record, draft, op_id=its_op_id, warrant=warrant)
+
+    def op_id_of(self, prefix: str, trigger: str, payload: Data) -> str:
+        """Return an op-id of what is fired: the same trigger with the same payload has the same."""
+        return f"{prefix}:{digest(trigger, encode(payload, 'the payload'))}"
 
     def post(self, record_id: str, mail: Data, *, op_id: str | None = None) -> str:
         """Post mail to the inbox of a record, and return the id of the mail.

@@ -58,7 +58,7 @@ from interlock.workers.engine.unclaimed import (
     send_to_its_host,
     unknown_state,
 )
-from interlock.workers.engine.work import EffectWork, Handler, InUseError, Outcome
+from interlock.workers.engine.work import EffectWork, Handler, NotYetError, Outcome
 from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.processes.clock import clock
 
@@ -203,18 +203,18 @@ class Runner(EffectEnds):
             return self._stop(work, end)
         except FencedError as refusal:
             return self._settle(work, f"stale: {refusal}")
-        except (InUseError, HeldError, AnotherVersionError) as refusal:
-            return self._wait_for_others(work, refusal)
+        except (NotYetError, HeldError, AnotherVersionError) as refusal:
+            outcome = work.outcome_over_budget(refusal)
+            if outcome is None:
+                return self._wait_for_others(work, refusal)
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except BaseException as failure:
             if isinstance(failure, KeyboardInterrupt):
                 raise
-            outcome = work.outcome_over_budget(failure)
-            if outcome is None:
-                is_last = isinstance(failure, UnusableResultError)
-                return self._retry_later(work, failure, is_last=is_last)
+            is_last = isinstance(failure, UnusableResultError)
+            return self._retry_later(work, failure, is_last=is_last)
         if work.handed_over.is_set():
             raise Ignore("its supervisor goes on, and shows its end")
         if outcome is None:

@@ -19,13 +19,10 @@ from interlock.kernel.errors import (
 from interlock.kernel.exported_event import OUTSIDE, components
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import Shape
-from interlock.kernel.record import PRIORITY_LAST
+from interlock.kernel.record import PRIORITY_LAST, Record
+from interlock.workers.text import with_article
 
 Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
-
-
-class EarlyError(CallError):
-    """The call depends on a record that does not exist. Its own message may come a little later."""
 
 
 class Request(Shape):
@@ -70,6 +67,19 @@ def check_submission(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidPayloadError(
             "priority", [f"{priority!r} is not between 0 (first) and {PRIORITY_LAST}"]
         )
+
+
+def of_machine(record: Record, machine: str) -> Record:
+    """Return a record if it is of a machine. Raises CallError that says what it is instead.
+
+    Without a machine any record is returned.
+    """
+    if machine not in ("", record.machine):
+        raise CallError(
+            f"{record.id} is {with_article(record.machine)}, not {with_article(machine)}:"
+            f" `interlock explain {record.id}` names the commands that move it"
+        )
+    return record
 
 
 def check_commands(machine: Machine, payload: Mapping[str, Any], refusal: str) -> None:

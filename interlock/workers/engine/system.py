@@ -161,7 +161,8 @@ class System:
     number it returns that of the last run. `diffs` gives, for a machine whose records have a
     difference of files that only one computer can compare, the `DiffSource` as `module:attribute`.
     `starved` is the `module:function` that counts records which will never go on by themselves
-    although no person is asked: it gets the `Records`, and returns a `StarvedCount`. `counted`
+    although no person is asked: it gets the `Records`, and returns their number, and whether there
+    may be more because not all were looked at. `counted`
     lists the machines whose records `interlock top` counts by state, `shown` the fields of a
     record's data that `interlock show` prints if they are set.
     `by_hand` is where the commands are by which people fire triggers of its records, as
@@ -170,9 +171,13 @@ class System:
     `asked` and `came` give, for a machine, the fields of its records' data that say what was asked
     and what came of it, in their order: `request.text` is the field `text` of `request`.
     `words` gives, for a machine, the `module:function` that says in words what the data of its
-    records ask and propose: `RecordWords`. `plain` is where the `PlainRequest` of the records is
-    that people create with a title alone, as `module:attribute`; a message that names no machine
-    means them.
+    records ask and propose: it returns a mapping with those that there are of `request` (what was
+    asked for, its title as the first paragraph), `sender` (who asked), `said` (a list of what
+    people wrote of the call that is proposed now) and `proposals` (what is proposed, by the name of
+    the phase). `plain` describes the records that people create with a title alone, which a message
+    means that names no machine. It has their `machine`, what such a record is (`says`), a title as
+    an `example`, the `command` that creates it, and as `payload` the `module:function` that returns
+    what it is created from, given the title and where it was written.
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. `health` is
     the `module:function` that returns from the `Records` what doctor, metrics and the start page
     say of it besides: `Health`. What a page, a section and a `Health` have is in
@@ -206,7 +211,7 @@ class System:
     came: Mapping[str, Sequence[str]] = field(default_factory=dict)
     by_hand: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
-    plain: str = ""
+    plain: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
     health: str = ""
     top: str = ""

@@ -6,6 +6,7 @@ Traces are off, and nothing of OpenTelemetry is imported, unless they are starte
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -47,17 +48,20 @@ def start_traces(settings: Settings, service: str) -> None:
 def brief_traces(settings: Settings, service: str, *, asks_models: bool) -> Iterator[None]:
     """Send the spans of the block, with which this process ends, as `start_traces` does.
 
-    The program that started this process waits for its end, so the process waits for a receiver of
+    They are below the span that the environment names, that of the work which the process does. The
+    program that started this process waits for its end, so the process waits for a receiver of
     spans for at most SEND_S; spans that have not been sent by then are lost. Raises SettingsError.
     """
     if settings.traces == "off" or Tracing.tracer is not None:
-        yield
+        with _span_of_environment(os.environ):
+            yield
         return
     provider = _start_tracer(service, shutdown_on_exit=False)
     if asks_models:
         _trace_libraries(provider)
     try:
-        yield
+        with _span_of_environment(os.environ):
+            yield
     finally:
         Tracing.tracer = None
         # The library has no limit of its own for this. A thread that is a daemon keeps no process.
@@ -138,7 +142,7 @@ def span_variables() -> dict[str, str]:
 
 
 @contextmanager
-def span_of_environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _span_of_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Make the spans of the block below the span that the variables name, if traces are on."""
     if Tracing.tracer is None:
         yield

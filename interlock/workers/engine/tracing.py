@@ -12,7 +12,6 @@ which also name the creation, and which are still there when a message was lost.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,6 @@ from interlock.workers.engine.trace_context import (
     Tracing,
     brief_traces,
     sent_traceparent,
-    span_of_environment,
 )
 
 if TYPE_CHECKING:  # imported where traces are on
@@ -141,7 +139,7 @@ def traced_sweep(name: str) -> Iterator[Callable[[str, Mapping[str, int]], None]
 @contextmanager
 def traced_command(name: str, settings: Settings) -> Iterator[None]:
     """Run a command that changes something in a span, below the one that the environment names."""
-    with brief_traces(settings, "command", asks_models=False), span_of_environment(os.environ):
+    with brief_traces(settings, "command", asks_models=False):
         if Tracing.tracer is None:
             yield
             return

@@ -53,32 +53,23 @@ Result = TypeVar("Result")
 
 
 class NotYetError(RuntimeError):
-    """The effect cannot be done now, or not on this host.
+    """The effect cannot be done now, or not on this host. It is tried again; the sentence says why.
 
-    The attempt counts as failed, and the effect is tried again after the usual delay.
+    By default the attempt counts as failed, and the usual delay follows. With `after_s`, others
+    use what the effect needs: it is tried again after so many seconds, and the attempt does not
+    count, however often: give the state a time limit. With `asks_person`, a person is in the way,
+    and the sentence says what that person has to do: the attempt counts, a card asks the person,
+    and the effect is tried again after the usual delay, or as soon as the person says so.
     """
 
-
-class InUseError(RuntimeError):
-    """Others use what the effect needs. The effect is tried again after some seconds.
-
-    The attempt does not count, however often: give the state a time limit.
-    """
-
-    def __init__(self, why: str, after_s: float) -> None:
+    def __init__(
+        self, why: str, *, after_s: float | None = None, asks_person: bool = False
+    ) -> None:
         super().__init__(why)
-        self.after_s = after_s
+        self.after_s, self.asks_person = after_s, asks_person
 
 
-class ObstacleError(RuntimeError):
-    """A person is in the way of the effect: the sentence says what that person has to do.
-
-    The attempt counts as failed. A card asks the person, and the effect is tried again after the
-    usual delay, or as soon as the person says so.
-    """
-
-
-class OverBudgetError(ObstacleError):
+class OverBudgetError(NotYetError):
     """A cap is used up: it does not allow what a handler needs, whatever others give back.
 
     Where the state names a trigger for that (`over`), it is fired; else a card asks a person.
@@ -88,7 +79,7 @@ class OverBudgetError(ObstacleError):
         asked = amount_text(shortage.name, shortage.asked)
         left = share_text(shortage.name, max(shortage.left, 0), shortage.cap)
         whose = f"the budget of {shortage.record_id}"
-        super().__init__(f"{asked} are needed, and {left} are left in {whose}")
+        super().__init__(f"{asked} are needed, and {left} are left in {whose}", asks_person=True)
         self.shortage = shortage
 
 

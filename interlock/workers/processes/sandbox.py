@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 from interlock.workers.config import Settings, SetupError
 from interlock.workers.inherited import inherited
 from interlock.workers.processes.sockets import Mounts, entries_of, hide_of_open, hide_sockets
-from interlock.workers.setting_values import HIDDEN
 
 PROGRAM = "bwrap"
 NONE, BUBBLEWRAP = "none", "bubblewrap"  # what a computer makes, in words
@@ -182,9 +181,7 @@ def _hidden_by(settings: Settings) -> Iterator[Path]:
     yield from (settings.home.absolute(), settings.worktree_folder)
     if settings.worktrees is None:
         yield settings.worktree_folder.parent  # that of all homes of this user
-    named = type(settings).model_fields.items()
-    paths = (getattr(settings, name) for name, field in named if HIDDEN in field.metadata)
-    yield from filter(None, paths)
+    yield from filter(None, (getattr(settings, name) for name in settings.hidden_files()))
     yield from map(Path, settings.sandbox_hidden)
 
 

@@ -27,7 +27,7 @@ from interlock.workers.engine.event_feed import FollowedEvent
 from interlock.workers.engine.open_cards import WantedCards, gather_cards
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted
-from interlock.workers.engine.submission import Submitted, check_submission, submit_each
+from interlock.workers.engine.submission import Submitted, check_submission, of_machine, submit_each
 from interlock.workers.remote.batches import batches
 from interlock.workers.remote.bodies import (
     bulk_page_of,
@@ -201,9 +201,9 @@ class HttpClient(OperatorCalls, OutputCalls):
             with suppress(InvalidPayloadError):
                 self.explain(record_id, choice)
 
-    def show(self, record_id: str) -> Record:
-        """Return a record as it is now. Its leases have no tokens."""
-        return self._call(record_of, "GET", self._path(record_id))
+    def show(self, record_id: str, *, machine: str = "") -> Record:
+        """Return a record as it is now, as `Client.show` does. Its leases have no tokens."""
+        return of_machine(self._call(record_of, "GET", self._path(record_id)), machine)
 
     def describe(self, record_id: str) -> dict[str, Any]:
         """Return everything that `interlock show` prints of a record."""

@@ -37,12 +37,6 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.InvalidPayloadError: ProblemKind(
         422, "invalid-payload", "The payload has not this shape"
     ),
-    errors.InvalidTransitionError: ProblemKind(
-        422, "invalid-transition", "No such transition exists"
-    ),
-    errors.MetadataValidationError: ProblemKind(
-        422, "missing-metadata", "Required fields are missing"
-    ),
     errors.OpIdReusedError: ProblemKind(422, "key-reused", "The key was used for another call"),
     errors.IllegalTransitionError: ProblemKind(
         409, "illegal-transition", "Not allowed in this state"

@@ -24,7 +24,7 @@ from typing import Any
 
 from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.record import PARTITIONS, Record
-from interlock.kernel.store.inboxes import MAILS_MAX, Mail, position
+from interlock.kernel.store.inboxes import MAILS_MAX, Mail
 from interlock.kernel.store.scripts import read
 from interlock.systems.loops.client import Loops
 from interlock.systems.loops.paths import AgentPaths
@@ -202,7 +202,7 @@ def delivery_faults(soak: MailSoak, name: str) -> Iterator[str]:
     """Yield each fault in the order of the mail or in how many sessions were given it."""
     messages = soak.inbox(name)
     inbox = [message.id for message in messages]
-    assert inbox == sorted(set(inbox), key=position)
+    assert inbox == sorted(set(inbox), key=Mail.order)
     given = [mail for session in soak.sessions(name) for mail in session.mail]
     waiting = soak.waiting(name)
     if twice := [mail for mail, number in Counter(given).items() if number > 1]:
@@ -215,7 +215,7 @@ def delivery_faults(soak: MailSoak, name: str) -> Iterator[str]:
     for urgent in (True, False):
         kind = {message.id for message in messages if message.fields["urgent"] is urgent}
         order = [mail for mail in [*given, *waiting] if mail in kind]
-        if order != sorted(order, key=position):
+        if order != sorted(order, key=Mail.order):
             yield f"{name}: not in order: {order}"
 
 
@@ -226,8 +226,8 @@ def session_faults(soak: MailSoak, name: str) -> Iterator[str]:
         if session.recorded != session.mail:
             yield f"{session}: its record names other mail"
         given |= set(session.mail)
-        claimed = position(session.claimed)
-        known = {mail for mail in inbox if position(mail) <= claimed} | set(session.ahead)
+        claimed = Mail.order(session.claimed)
+        known = {mail for mail in inbox if Mail.order(mail) <= claimed} | set(session.ahead)
         if known != given:
             yield f"{session}: record and prompts differ in {sorted(given ^ known)}"
 
@@ -269,9 +269,9 @@ def post_faults(soak: MailSoak, writers: Iterable[Producer]) -> Iterator[str]:
             found = inboxes[to].get(mail)
             if found is None or found.fields["text"] != text:
                 yield f"{to}: {mail} was accepted and is not in the inbox"
-            if position(mail) <= latest[to]:
+            if Mail.order(mail) <= latest[to]:
                 yield f"{to}: {mail} was accepted after {latest[to]}"
-            latest[to] = position(mail)
+            latest[to] = Mail.order(mail)
     texts = Counter(one.fields["text"] for mails in inboxes.values() for one in mails.values())
     yield from (f"sent {number} times: {text}" for text, number in texts.items() if number > 1)
     for life in (life for name in soak.names for life in soak.lives(name)):

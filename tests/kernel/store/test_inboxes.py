@@ -17,7 +17,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store import inboxes
 from interlock.kernel.store.commands import Answer
-from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.leases import Lease, Order
 from interlock.systems.loops.machines.effects import MAIL_CHECK
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -65,7 +65,7 @@ def test_mail_is_read_in_the_order_in_which_it_came_from_any_place_on(world: Wor
     found = inbox(world)
 
     assert [one.id for one in found] == ids
-    assert ids == sorted(ids, key=position)
+    assert ids == sorted(ids, key=Mail.order)
     assert [one.fields["text"] for one in found] == [f"letter {n}" for n in range(5)]
     assert [one.id for one in inbox(world, ids[2])] == ids[3:]
     assert [one.id for one in world.lifecycle.inboxes.latest(OWL, 2)] == ids[:2:-1]

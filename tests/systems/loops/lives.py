@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
-from interlock.kernel.store.inboxes import position
+from interlock.kernel.store.inboxes import Mail
 from interlock.systems.loops.client import Loops
 from interlock.systems.loops.mailbox import Mailbox
 from interlock.systems.loops.paths import AgentPaths, name_of
@@ -60,7 +60,9 @@ class InProcessAgents:
         work_folder = AgentPaths(life, self.worker.client.settings).session(attempt)
         prompt, digest = store_prompt(work_folder, "do it")
         unread = [message.id for message in self.mailbox.unread(self.record(life))]
-        letters = [message_id for message_id in unread if position(message_id) <= position(claimed)]
+        letters = [
+            message_id for message_id in unread if Mail.order(message_id) <= Mail.order(claimed)
+        ]
         payload = {"prompt": prompt, "digest": digest, "claimed": claimed, "letters": letters}
         payload |= {"ahead": list(ahead)}
         self.worker.perform(life, "prompt", lambda _: Outcome("prompt_ready", payload))

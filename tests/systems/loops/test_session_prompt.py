@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.store.inboxes import Mail
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.limits import (
     LETTERS_MAX,
@@ -59,7 +59,7 @@ def composed(
 
 
 def unread(messages: Sequence[Mail], claimed: str, ahead: Sequence[str]) -> list[Mail]:
-    left = [item for item in messages if position(item.id) > position(claimed)]
+    left = [item for item in messages if Mail.order(item.id) > Mail.order(claimed)]
     return [item for item in left if item.id not in ahead]
 
 

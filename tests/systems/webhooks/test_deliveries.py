@@ -24,7 +24,7 @@ from interlock.systems.webhooks.sweeps.deliveries import SWEEP
 from interlock.workers.engine.answer_links import LIFETIME_S, link_of
 from interlock.workers.engine.sweeper import sweep_all
 from interlock.workers.engine.sweeps import orphans, stalls
-from interlock.workers.engine.work import EffectWork, ObstacleError, Outcome
+from interlock.workers.engine.work import EffectWork, NotYetError, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
@@ -310,7 +310,7 @@ def test_a_card_of_an_effect_is_sent_as_that_of_a_state_is(
     webhook = new_webhook()
 
     def fail(_: EffectWork) -> Any:
-        raise ObstacleError(failure)
+        raise NotYetError(failure, asks_person=True)
 
     webhook.client.submit(thread("jot"), machine="thread", id="one")
     if failure:
@@ -330,7 +330,7 @@ def test_a_card_that_a_pause_hides_is_sent_when_the_record_is_resumed(
     webhook = new_webhook()
 
     def fail(_: EffectWork) -> Any:
-        raise ObstacleError("tidy up")
+        raise NotYetError("tidy up", asks_person=True)
 
     webhook.client.submit(thread("jot"), machine="thread", id="one")
     webhook.running.perform("one", fail, name="inference")

@@ -15,7 +15,7 @@ from interlock.systems.webhooks import places
 from interlock.systems.webhooks.places import GAP_S, RETURN_S, SHARE, Places, open_places
 from interlock.systems.webhooks.sweeps.deliveries import SWEEP
 from interlock.workers.engine.sweeper import sweep_all
-from interlock.workers.engine.work import InUseError
+from interlock.workers.engine.work import NotYetError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.fakes.webhook_receiver import HANG, Receiver, receiver
@@ -42,10 +42,10 @@ def test_a_message_that_finds_no_place_is_sent_away_and_those_of_others_are_not(
             away = []
             for _ in range(3):
                 with pytest.raises(
-                    InUseError, match="2 messages to the endpoint hangs wait"
+                    NotYetError, match="2 messages to the endpoint hangs wait"
                 ) as why:
                     await stack.enter_async_context(of_worker.place("hangs"))
-                away.append(why.value.after_s)
+                away.append(why.value.after_s or 0.0)
             await stack.enter_async_context(of_worker.place("other"))
         async with of_worker.place("hangs"):  # as soon as one has left
             return away
@@ -84,7 +84,7 @@ def test_patience_begins_anew_only_when_a_place_is_taken_or_left(
         async with of_worker.place("hangs"):
             await asyncio.sleep(0.06)
             began = clock()
-            with pytest.raises(InUseError):
+            with pytest.raises(NotYetError):
                 await of_worker.place("hangs").__aenter__()
             return clock() - began
 

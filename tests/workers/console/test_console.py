@@ -25,7 +25,6 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.entrance import own_path
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
-from interlock.workers.engine.system import StarvedCount
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.top.snapshot import SnapshotReader
 from tests.conftest import NewProxy
@@ -498,7 +497,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     limited = browser.get("/")
     top = SnapshotReader(interlock).read().parts["tasks"]
 
-    assert every == StarvedCount(2)
+    assert every == (2, False)
     assert (len(top.starved), top.starved_partial) == (1, True)
     assert "Not all open tasks were looked at" in tasks
     assert "At least 1 record waits for something that can never come" in text
@@ -519,16 +518,17 @@ def test_the_start_page_says_that_it_has_not_looked_at_all_open_tasks(
     assert unsure in browser.get("/").text
 
 
-def test_a_count_that_fails_leaves_the_rest_of_the_start_page(
+def test_a_count_that_fails_is_a_problem_on_the_start_page_which_is_shown(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_dispatch: object) -> dict[str, int]:
+    def broken(_: object) -> tuple[int, bool]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(flow, "starved", broken)
+    monkeypatch.setattr(starved, "count_starved", broken)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
-    assert browser.get("/").status_code == 200
+    text = browser.get("/").text
+    assert "ow many records of tasks are starved is unknown: repair" in text
 
 
 def test_the_store_is_looked_at_once_for_all_who_look(

@@ -402,7 +402,7 @@ def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, 
         assert (process.wait(180), process.stderr.read()) == (0, b"")
 
 
-READERS = {"console", "diff", "starved", "supervisor"}  # parts that read records, and change none
+READERS = {"console", "diff", "supervisor"}  # parts that read records, and change none
 
 
 def actors_in(tree: ast.AST) -> Iterator[str]:

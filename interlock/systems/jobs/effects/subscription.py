@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from interlock import EffectWork
-from interlock.system.records import Countdown
 from interlock.systems.jobs.dependencies import dependencies_to_count, report_lost
 from interlock.systems.jobs.machines.job.data import JobData
 from interlock.systems.jobs.machines.job.names import State
@@ -20,8 +19,8 @@ def subscription(work: EffectWork[JobData]) -> None:
         return
     generation = work.lease.suffix.partition(".")[0]
     name = f"{record.spawning(work.lease.suffix)}:{generation}"
-    countdown = Countdown(work.records, record, name)
-    dependencies = dependencies_to_count(work, countdown)
+    countdown = work.records.countdown(record, name)
+    dependencies = dependencies_to_count(work, name)
     if not countdown.join(dependencies):
         return  # this countdown has ended since
     for dependency in dependencies:

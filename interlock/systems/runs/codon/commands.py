@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from interlock.system.agents import Command, environment_of_work
 from interlock.system.files import PrivateFile
-from interlock.system.records import PREFIX
 from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.paths import (
     CONVERSATION_VARIABLE,
@@ -89,7 +88,7 @@ class CodonCommands:
         return environment_of_work(
             self.context.plan.environment,
             self.codon.environment,
-            {f"{PREFIX}{name}": value for name, value in about_codon.items()},
+            {f"INTERLOCK_{name}": value for name, value in about_codon.items()},
             more or {},
         )
 

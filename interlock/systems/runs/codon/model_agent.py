@@ -19,7 +19,8 @@ from pathlib import Path
 from interlock import CallError, Settings, read_settings
 from interlock.system.agents import REPORT_FD
 from interlock.system.models import LanguageModel, Unanswered, open_model
-from interlock.system.records import PREFIX, SettingsError, brief_traces, span_of_environment
+from interlock.system.records import brief_traces
+from interlock.system.settings import SettingsError
 from interlock.systems.runs.codon.conversation import (
     Conversation,
     read_conversation,
@@ -33,7 +34,7 @@ from interlock.systems.runs.paths import (
     MODEL_VARIABLE,
 )
 
-PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
+PROMPT_FILE = "INTERLOCK_PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
 FAILED = 1
 STOPPED = 128 + signal.SIGTERM
@@ -63,10 +64,7 @@ def main() -> int:
     try:
         settings = read_settings()
         prompt = read_prompt(os.environ)
-        with (
-            brief_traces(settings, "codon", asks_models=True),
-            span_of_environment(os.environ),
-        ):
+        with brief_traces(settings, "codon", asks_models=True):
             return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, SettingsError) as refusal:
         print_error(str(refusal))

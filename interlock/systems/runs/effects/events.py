@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, EffectWork, Outcome
-from interlock.system.errors import (
-    GuardRefusedError,
-    InvalidTransitionError,
-    MetadataValidationError,
-)
+from interlock.system.errors import GuardRefusedError
 from interlock.system.records import Mail, NotYetError, Records
 from interlock.system.tables import Record
 from interlock.systems.runs.history import codons_of
 from interlock.systems.runs.machines.codon.payloads import CodonData
+from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 from interlock.systems.runs.machines.events import CodonStarted, RunEvent, RunStarted, run_event
 from interlock.systems.runs.machines.published_names import published_error
 from interlock.systems.runs.machines.run.payloads import RunData

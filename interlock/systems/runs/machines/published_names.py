@@ -13,12 +13,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from interlock import CallError
-from interlock.system.errors import (
-    InvalidPayloadError,
-    InvalidTransitionError,
-    MetadataValidationError,
-)
+from interlock.system.errors import InvalidPayloadError
 from interlock.systems.runs.machines.codon.names import State
+from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 
 MICRO = 1_000_000
 # The end of the year 9999, the last that can be written; a sender may name a later time.

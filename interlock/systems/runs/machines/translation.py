@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from interlock import Event
-from interlock.system.errors import InvalidTransitionError, MetadataValidationError
 from interlock.systems.runs.machines.codon.changes import FORCED, forced
 from interlock.systems.runs.machines.codon.names import TO, State
 from interlock.systems.runs.machines.codon.names import Trigger as CodonTrigger
 from interlock.systems.runs.machines.codon.payloads import CodonData
 from interlock.systems.runs.machines.codon.table import CODON
+from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 from interlock.systems.runs.machines.events import (
     AssistantMessageCountUpdated,
     CheckpointCreated,

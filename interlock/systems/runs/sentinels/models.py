@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interlock.system.models import LanguageModel, PricedQuestion, Unanswered
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.systems.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096

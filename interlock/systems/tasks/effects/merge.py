@@ -34,7 +34,7 @@ from interlock.git.merge import (
 from interlock.git.merge import merge as merge_branch
 from interlock.git.remote import push
 from interlock.git.repository import COMMITTER, Repository
-from interlock.system.records import ObstacleError
+from interlock.system.records import NotYetError
 from interlock.system.tables import TransitionReason
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -85,7 +85,7 @@ async def merge(work: EffectWork[TaskData]) -> Outcome:
         return await asyncio.to_thread(_push, work, repository) or done
     except (GitError, OSError) as failure:
         if asked := _asked_of_person(failure, work.attempt):
-            raise ObstacleError(asked) from failure
+            raise NotYetError(asked, asks_person=True) from failure
         if isinstance(failure, RefusedError):
             return _refused(str(failure))
         raise

@@ -10,12 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from interlock import CallError, Client, Submitted
-from interlock.system.errors import (
-    FencedError,
-    IdTakenError,
-    IllegalTransitionError,
-    StaleDecisionError,
-)
+from interlock.system.errors import FencedError, IdTakenError
 from interlock.system.files import Problems
 from interlock.system.tables import Dependencies, Record
 from interlock.systems.tasks.client import Tasks
@@ -250,7 +245,7 @@ class Plans:
             return TaskDecision(task_id, "unseen", record.state, "it was not shown; look again")
         try:
             record = self.client.decide(task_id, choice[0], fields, proposal=proposal)
-        except (StaleDecisionError, IllegalTransitionError, FencedError) as refusal:
+        except (CallError, FencedError) as refusal:
             record = self.client.show(task_id)
             if record.state != State.PLANNED:
                 return TaskDecision(task_id, "already", record.state)

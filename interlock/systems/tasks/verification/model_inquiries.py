@@ -8,7 +8,7 @@ from functools import partial
 
 from interlock import EffectWork, OverBudgetError
 from interlock.system.models import LanguageModel, Unanswered
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.system.tables import dollars
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.settings import TaskSettings

@@ -13,7 +13,7 @@ from interlock.system.models import (
     Unanswered,
     open_registry,
 )
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.system.tables import Record, dollars
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome

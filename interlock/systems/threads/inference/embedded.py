@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.system.models import Answered, Unanswered
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Choice, Question, Target

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from interlock import Settings
 from interlock.system import models
-from interlock.system.records import SettingsError
+from interlock.system.settings import SettingsError
 from interlock.systems.threads.inference.outcome import InferenceOutcome
 from interlock.systems.threads.inference.provider import ProviderModel
 from interlock.systems.threads.inference.question import Question

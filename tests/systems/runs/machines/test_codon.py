@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import (
-    IllegalTransitionError,
-    InvalidPayloadError,
-    InvalidTransitionError,
-    MetadataValidationError,
-)
+from interlock.kernel.errors import IllegalTransitionError, InvalidPayloadError
 from interlock.systems.runs.machines.codon.names import TERMINAL, State
 from interlock.systems.runs.machines.codon.table import CODON
 from interlock.systems.runs.machines.codon_types import (
@@ -30,6 +25,7 @@ from interlock.systems.runs.machines.codon_types import (
     codon_cost,
     codon_of,
 )
+from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 from tests.kernel.samples import FAILURE, TOKENS
 from tests.systems.runs.machines.codons import (
     AT_WORK,

@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import (
-    GuardRefusedError,
-    IllegalTransitionError,
-    InvalidTransitionError,
-    MetadataValidationError,
-)
+from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError
 from interlock.systems.runs.machines.codon.table import CODON
 from interlock.systems.runs.machines.codon_types import CompletedCodon, SkippedCodon, codon_cost
+from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 from interlock.systems.runs.machines.limits import MICRO_MAX
 from tests.kernel.samples import TOKENS
 from tests.systems.runs.machines.codons import (
