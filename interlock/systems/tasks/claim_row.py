@@ -8,7 +8,6 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.tables import AbortReason, Record
-from interlock.system.top import age_s
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
@@ -17,6 +16,13 @@ from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState, classify
 
 LeaseMs = Callable[[str, str], int]
+
+SCANNED_MAX = 2_000  # records that are read in each state, for one backlog
+
+
+def age_s(now_ms: int, since_ms: int) -> float:
+    """Return how long ago a time was, in seconds."""
+    return max(now_ms - since_ms, 0) / 1_000
 
 
 @dataclass(frozen=True, slots=True)

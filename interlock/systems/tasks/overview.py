@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from interlock import Client
 from interlock.system.records import RecordInState, StateKey
 from interlock.system.tables import PARTITIONS, Record, partition_of, root_of
-from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
+from interlock.system.top import AgedRecord
 from interlock.systems.tasks.claim_names import ClaimNames
-from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, row_of
+from interlock.systems.tasks.claim_row import SCANNED_MAX, ClaimRecords, ClaimRow, age_s, row_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from interlock.system.records import RecordInState, Records, StateKey
 from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
-from interlock.system.top import SCANNED_MAX, AgedRecord, age_s
+from interlock.system.top import AgedRecord
+from interlock.systems.tasks.claim_row import SCANNED_MAX, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State

@@ -12,10 +12,8 @@ from interlock import Client
 from interlock.system.text import duration
 from interlock.system.top import (
     AgedRecord,
-    FlowVerdict,
     TopPart,
     TopRow,
-    TopTable,
     text_of_state,
 )
 from interlock.systems.tasks.claims_table import claims_table, style_of
@@ -62,18 +60,18 @@ def has_any(found: TasksAtOnce) -> bool:
     return bool(any(found.tasks.values()) or found.lines)
 
 
-def verdicts(found: TasksAtOnce) -> Iterator[FlowVerdict]:
+def verdicts(found: TasksAtOnce) -> Iterator[tuple[int, str, str]]:
     """Yield what is so of the tasks and agents."""
     looks, starved = found.looks, len(found.starved)
     active = sum(number for look, number in looks.items() if look != VisualState.DEAD)
     if stalled := looks[VisualState.STALLED]:
-        yield FlowVerdict(10, f"{stalled} stalled", "bold dark_orange")
+        yield (10, f"{stalled} stalled", "bold dark_orange")
     if starved:
-        yield FlowVerdict(30, f"{starved} starved", "bold red")
+        yield (30, f"{starved} starved", "bold red")
     if found.tasks["open"] and not active:
-        yield FlowVerdict(40, "tasks are open, but no agent works", "bold yellow")
+        yield (40, "tasks are open, but no agent works", "bold yellow")
     if active:
-        yield FlowVerdict(60, "work flows", "bold green")
+        yield (60, "work flows", "bold green")
 
 
 def above(found: TasksAtOnce) -> Iterator[TopRow]:
@@ -145,7 +143,9 @@ def _starving(found: TasksAtOnce) -> TopRow:
     return TopRow("starved", items)
 
 
-def table(found: TasksAtOnce, room: int | None, width: int) -> TopTable:
+def table(
+    found: TasksAtOnce, room: int | None, width: int
+) -> tuple[list[RenderableType], list[str]]:
     """Return the table of claims, and how many it leaves out."""
     rows = found.lines if room is None else found.lines[:room]
     where = f" in {found.backlog}" if found.backlog else ""
@@ -156,7 +156,7 @@ def table(found: TasksAtOnce, room: int | None, width: int) -> TopTable:
         foot.append(f"{hidden} more below: a taller terminal shows them")
     if found.more:
         foot.append(f"at least {found.more} more claims are not shown")
-    return TopTable(body, foot)
+    return body, foot
 
 
 PART = TopPart(

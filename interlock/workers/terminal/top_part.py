@@ -11,18 +11,6 @@ from rich.text import Text
 
 from interlock.workers.client import Client
 
-SCANNED_MAX = 2_000  # records that are read in each state, for one backlog
-
-
-def age_s(now_ms: int, since_ms: int) -> float:
-    """Return how long ago a time was, in seconds."""
-    return max(now_ms - since_ms, 0) / 1_000
-
-
-def in_ms(seconds: float) -> int:
-    """Return seconds as whole milliseconds."""
-    return int(seconds * 1_000)
-
 
 @dataclass(frozen=True, slots=True)
 class AgedRecord:
@@ -36,18 +24,6 @@ class AgedRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowVerdict:
-    """Some words on whether work flows. Of all that hold, the one with the lowest weight is shown.
-
-    Sweeps that are late weigh 0, problems 20, questions to people 50, and work that flows 60.
-    """
-
-    weight: int
-    words: str
-    style: str
-
-
-@dataclass(frozen=True, slots=True)
 class TopRow:
     """A label, and its items on up to `lines_max` lines; `nothing` is shown if there are none."""
 
@@ -57,12 +33,8 @@ class TopRow:
     lines_max: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class TopTable:
-    """What is drawn below all rows, and sentences about what it leaves out."""
-
-    body: Sequence[RenderableType]
-    foot: Sequence[str]
+# How grave it is, some words on whether work flows, and their style.
+FlowVerdict = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +44,12 @@ class TopPart:
     `reader` gets the name of a backlog, or '', and returns what reads the system's state now, as a
     dataclass of the type `shape`. It raises CallError if there is no such backlog. The other
     functions get what was read. `has_any` says whether there is anything to show; if not, the part
-    is left out where other systems have something. `above` and `below` return the rows before and
-    after those of all systems, and `table` what fits so many lines (None: any number) and columns.
+    is left out where other systems have something. `verdicts` returns words on whether work flows,
+    each with a weight before them and a style after: of all that hold, the lowest weight is shown.
+    Sweeps that are late weigh 0, problems 20, questions to people 50, and work that flows 60.
+    `above` and `below` return the rows before and after those of all systems. `table` returns what
+    is drawn below all rows, in so many lines (None: any number) and columns, and sentences about
+    what that leaves out.
     """
 
     shape: type[Any]
@@ -82,4 +58,4 @@ class TopPart:
     verdicts: Callable[[Any], Iterable[FlowVerdict]]
     above: Callable[[Any], Iterable[TopRow]]
     below: Callable[[Any], Iterable[TopRow]]
-    table: Callable[[Any, int | None, int], TopTable]
+    table: Callable[[Any, int | None, int], tuple[Sequence[RenderableType], Sequence[str]]]

@@ -13,7 +13,7 @@ from interlock.workers.ops.top.snapshot import Snapshot
 from interlock.workers.systems import top_parts
 from interlock.workers.terminal.page_parts import text_of_state
 from interlock.workers.terminal.screen import counted
-from interlock.workers.terminal.top_part import FlowVerdict, TopPart, TopRow, in_ms
+from interlock.workers.terminal.top_part import TopPart, TopRow
 from interlock.workers.text import age, clock
 
 LABEL_WIDTH = 9
@@ -26,8 +26,8 @@ def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str
     head = [*_title(snapshot, width, trouble), *_summary(snapshot, width), Text()]
     room = None if height is None else max(height - len(head) - 2, 0)
     tables = [part.table(value, room, width) for part, value in _shown_parts(snapshot)]
-    body: list[RenderableType] = [each for table in tables for each in table.body]
-    foot = "  ".join(sentence for table in tables for sentence in table.foot)
+    body: list[RenderableType] = [each for table in tables for each in table[0]]
+    foot = "  ".join(sentence for table in tables for sentence in table[1])
     return Group(*head, *body, _fit(Text(foot, style="dim"), width))
 
 
@@ -35,16 +35,16 @@ def verdict(snapshot: Snapshot) -> Text:
     """Return in a few words whether work flows. The most serious problem is named."""
     asks, problems = snapshot.asks, len(snapshot.problems)
     own = (
-        (snapshot.late_sweeps, FlowVerdict(0, "sweeps are late", "bold red")),
-        (problems, FlowVerdict(20, counted(problems, "problem"), "bold red")),
-        (asks, FlowVerdict(50, f"{asks} wait for a person", "bold yellow")),
-        (snapshot.others_at_work, FlowVerdict(60, "work flows", "bold green")),
-        (True, FlowVerdict(100, "nothing to do", "dim")),
+        (snapshot.late_sweeps, (0, "sweeps are late", "bold red")),
+        (problems, (20, counted(problems, "problem"), "bold red")),
+        (asks, (50, f"{asks} wait for a person", "bold yellow")),
+        (snapshot.others_at_work, (60, "work flows", "bold green")),
+        (True, (100, "nothing to do", "dim")),
     )
     found = [one for holds, one in own if holds]
     found += [one for part, value in _parts(snapshot) for one in part.verdicts(value)]
-    gravest = min(found, key=lambda one: one.weight)
-    return Text(gravest.words, gravest.style)
+    _, words, style = min(found)
+    return Text(words, style)
 
 
 def _parts(snapshot: Snapshot) -> Iterator[tuple[TopPart, Any]]:
@@ -133,7 +133,7 @@ def _asks(snapshot: Snapshot) -> TopRow:
             record.id,
             " ",
             text_of_state(record.machine, record.state, asks=True),
-            (f" {age(in_ms(record.age_s))}", "dim"),
+            (f" {age(record.age_s * 1_000)}", "dim"),
         )
         for record in snapshot.asked
     ]
@@ -144,7 +144,9 @@ def _asks(snapshot: Snapshot) -> TopRow:
 def _late_sweeps(late: Mapping[str, int | None]) -> Iterator[TopRow]:
     """Say that nothing lost is found and no timer fires; no row while all sweeps run."""
     items = [
-        Text(f"{name} never ran" if age_s is None else f"{name} ran {age(in_ms(age_s))} ago", "red")
+        Text(
+            f"{name} never ran" if age_s is None else f"{name} ran {age(age_s * 1_000)} ago", "red"
+        )
         for name, age_s in late.items()
     ]
     if items:

@@ -21,9 +21,10 @@ from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.ops.effect_problems import endangered, waits_of
 from interlock.workers.systems import sweeps, systems, top_parts
-from interlock.workers.terminal.top_part import SCANNED_MAX, AgedRecord, age_s
+from interlock.workers.terminal.top_part import AgedRecord
 
 ASKED_MAX = 5
+SCANNED_MAX = 2_000  # records that wait for a person that are read, for one backlog
 PARTS = "parts"
 
 
@@ -142,6 +143,6 @@ class SnapshotReader:
         records = views.records(ids, readable_by=self.client.dispatch.machines)
         pairs = [(records[one], since_ms) for one, since_ms in first if one in records]
         return number, tuple(
-            AgedRecord(one.id, one.machine, one.state, age_s(now_ms, since_ms))
+            AgedRecord(one.id, one.machine, one.state, max(now_ms - since_ms, 0) / 1_000)
             for one, since_ms in pairs
         )
