@@ -11,36 +11,41 @@ outcome:
         hand_over(work, "translating.agent", spec)  # to `main` of that module
         return None
 
-    class Translator(Supervisor):
+    class Translator(AgentSupervisor):
+        error = ""
+
         def __init__(self, spec: LaunchSpec, records: Records) -> None:
             super().__init__(spec, records, "translation", TRANSLATING)
-            self.spec = spec
-            self.work = self.adopt("translation", TRANSLATING, spec.key, spec.token)
-            self.stream = STREAMS["interlock"](ReportKinds.AGENT)
 
-        def run(self) -> None:
-            with self.heartbeat.holding(self.work.held):
-                ended = self.run_command(
-                    self.command(), lambda: (self.work,), act=self.obey, read=self.read
-                )
-                trigger = Trigger.DONE if ended.code == 0 else Trigger.FAILED
-                self.work.fire_or_settle(Outcome(trigger))
+        def command(self) -> Command:
+            folder = Path(self.work.record.data["folder"])
+            return Command(
+                arguments=("my-agent",),
+                folder=folder,
+                environment=environment_of_work(),
+                sandbox=Sandbox.open(self.records.settings),
+            )
 
-        def obey(self, process: AgentProcess) -> None:
-            if self.work.stopped.is_set():
-                process.end("stopped", grace_s=10)
+        def on_failed(self, failure: AgentFailed) -> None:
+            self.error = failure.error
 
-        def read(self, process: AgentProcess) -> None:
-            for line in process.reports():
-                for report in self.stream.feed(line):
-                    ...  # Progress, AgentFailed, UsageAdded, RejectedLine and others
+        def outcome(self, ended: Exit) -> Outcome:
+            if self.error or ended.code:
+                return self.failure(self.error or f"exit code {ended.code}")
+            return Outcome(Trigger.DONE)
+
+        def failure(self, error: str) -> Outcome:
+            return Outcome(Trigger.FAILED, {"error": error})
 
     def main() -> None:
         supervise(LaunchSpec, Translator)
 
-`command` returns a `Command`, whose logs are `output.log` and `errors.log` in the work folder,
-where an `OutputSource` finds them. If a supervisor dies, its process is killed, and the sweep of
-orphans does what the record's state says of that. tests/seventh/translating has all of it.
+`command` prepares the work. What it prints is in the logs `output.log` and `errors.log` of the work
+folder, where an `OutputSource` finds them. `outcome` says what came of it, and `failure` what is
+fired where git, the store or the system refused what the agent needs. A `ReportListener` has the
+methods that hear reports. A `Supervisor` alone is for several leases or commands. If it dies, its
+processes are killed, and the sweep of orphans does what the record's state says of that.
+tests/seventh/translating has all of it.
 """
 
 from __future__ import annotations
@@ -52,7 +57,6 @@ from interlock.workers.engine.work_environment import (
 )
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
-from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.agent.process import (
     REPORT_FD,
     AgentProcess,
@@ -63,6 +67,7 @@ from interlock.workers.processes.bound_process import end_bound, extend, has_end
 from interlock.workers.processes.clock import clock
 from interlock.workers.processes.process_group import Tail, process_group, text_of
 from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.supervision.agent_supervisor import AgentSupervisor
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.launch import (
     LaunchSpec,
@@ -73,71 +78,28 @@ from interlock.workers.supervision.launch import (
 )
 from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.leftovers import kill_leftovers
+from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.redaction import last_words, secrets_of
-from interlock.workers.supervision.reports import (
-    OPEN_TOOLS_MAX,
-    AbortRaised,
-    AgentBlocked,
-    AgentFailed,
-    AgentReady,
-    CancelRequested,
-    Compacted,
-    CompactNeeded,
-    MailSent,
-    MessageWritten,
-    Progress,
-    RejectedLine,
-    Report,
-    SessionOpened,
-    SplitRequested,
-    ToolCompleted,
-    ToolStarted,
-    UsageAdded,
-    UsageTotal,
-    UsedTokens,
-    WorkFinished,
-)
-from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.supervision.streams.interlock import WAIT_S_MAX, ReportKinds, parse_line
+from interlock.workers.supervision.reports import AgentFailed, UsageAdded
+from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 __all__ = [
     "LABEL_VARIABLE",
-    "OPEN_TOOLS_MAX",
     "REPORT_FD",
-    "STREAMS",
-    "WAIT_S_MAX",
-    "AbortRaised",
-    "AgentBlocked",
     "AgentFailed",
     "AgentProcess",
-    "AgentReady",
-    "CancelRequested",
+    "AgentSupervisor",
     "Command",
     "CommandError",
-    "CompactNeeded",
-    "Compacted",
     "Exit",
     "LaunchSpec",
-    "MailSent",
-    "MessageWritten",
-    "PendingLines",
-    "Progress",
-    "RejectedLine",
-    "Report",
-    "ReportKinds",
+    "ReportListener",
     "Sandbox",
-    "SessionOpened",
     "SpawnError",
-    "SplitRequested",
     "Supervisor",
     "Tail",
-    "ToolCompleted",
-    "ToolStarted",
     "UsageAdded",
-    "UsageTotal",
-    "UsedTokens",
-    "WorkFinished",
     "check_command",
     "clock",
     "contained",
@@ -152,9 +114,9 @@ __all__ = [
     "label_of",
     "last_words",
     "launch",
-    "parse_line",
     "process_group",
     "process_label",
+    "report_stream",
     "secrets_of",
     "start_bound",
     "supervise",

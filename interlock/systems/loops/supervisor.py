@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,12 @@ from interlock.git.private_copy import bring_commits, bring_in, sandbox_of
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import (
-    STREAMS,
-    AgentBlocked,
     AgentFailed,
     AgentProcess,
-    AgentReady,
+    AgentSupervisor,
     Command,
     Exit,
-    MailSent,
-    Progress,
-    RejectedLine,
-    ReportKinds,
     Sandbox,
-    SpawnError,
-    SplitRequested,
-    Supervisor,
     UsageAdded,
     environment_of_work,
     last_words,
@@ -54,7 +46,7 @@ STOP_GRACE_S = 3.0  # from SIGTERM until SIGKILL, for a session that is stopped
 INTERRUPT_GRACE_S = 86_400.0
 DETAIL_LENGTH_MAX = 4_000  # characters of the last output of a session that failed
 PLAIN_WORD = re.compile(r"[\w./+-]+")
-INTERRUPTED, STOPPED = "interrupted", "stopped"
+INTERRUPTED = "interrupted"
 SPAWN_ERROR = "spawn_error"  # the code of a session that never began
 # Reports that it is ready, then waits for a line on stdin before it runs the agent's command ($1).
 # A program ($2) that does not exist ends it before that: such a session never starts.
@@ -69,14 +61,17 @@ exec bash -c "$1"
 """
 
 
-class SessionSupervisor(Supervisor):
+class SessionSupervisor(AgentSupervisor):
     """Supervises one attempt to run a session."""
+
+    # The others are for agents that work on tasks.
+    accepted = ("ready", "failed", "progress", "usage", "mail")
+    grace_s = STOP_GRACE_S
+    work: EffectWork[LoopData]
 
     def __init__(self, spec: SessionLaunchSpec, records: Records) -> None:
         super().__init__(spec, records, "loop", SESSION)
-        self.spec = spec
-        self.stream = STREAMS["interlock"](ReportKinds.AGENT)
-        self.work: EffectWork[LoopData] = self.adopt("loop", SESSION, spec.key, spec.token)
+        self.session = spec
         self.name = name_of(self.work.record.id)
         paths = AgentPaths(self.work.record.id, records.settings)
         self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
@@ -87,34 +82,23 @@ class SessionSupervisor(Supervisor):
         self.mails_sent = 0
         self.began_at = 0.0
 
-    def run(self) -> None:
-        """Run the session to its end and fire its outcome."""
-        with self.heartbeat.holding(self.work.held):
-            self.work.fire_or_settle(self._run_session())
+    def failure(self, error: str) -> Outcome:
+        """Return the outcome of a session that cannot be run."""
+        return Outcome(Trigger.SESSION_ERROR, {"code": SPAWN_ERROR, "detail": error})
 
-    def _run_session(self) -> Outcome:
-        """Run the session, and return its outcome."""
-        try:
-            command = self._command()
-            self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
-        except (GitError, KernelError, OSError) as refusal:
-            return Outcome(Trigger.SESSION_ERROR, {"code": SPAWN_ERROR, "detail": str(refusal)})
-        leases = (self.work,)
+    def run_agent(self, command: Command) -> Exit:
+        """Run the session, and bring what it leaves in its copy to the repository."""
         self.began_at = time.monotonic()
         try:
-            ended = self.run_command(
-                command, lambda: leases, read=self._read_reports, act=self._act
-            )
-        except SpawnError as refusal:
-            return Outcome(Trigger.SESSION_ERROR, {"code": SPAWN_ERROR, "detail": str(refusal)})
+            return super().run_agent(command)
         finally:
             with suppress(GitError, OSError):  # the next prompt tries it again
                 bring_in(self._repository(), self.tree)
-        return self._outcome(ended)
 
-    def _command(self) -> Command:
+    def command(self) -> Command:
         """Return the command of the session. Raises GitError, KernelError, OSError."""
-        spec, prompt = self.spec, self.work_folder / self.spec.prompt
+        spec, prompt = self.session, self.work_folder / self.session.prompt
+        self.prompt = read_prompt(self.work_folder, spec.prompt, spec.digest)
         confined = sandbox_of(self._repository(), self.tree)
         variables = {
             "INTERLOCK_AGENT": self.name,
@@ -125,9 +109,6 @@ class SessionSupervisor(Supervisor):
             arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
             folder=Path(spec.worktree),
             environment=environment_of_work(variables),
-            output=self.work_folder / "output.log",
-            errors=self.work_folder / "errors.log",
-            process_label=spec.process_label,
             sandbox=confined and confined.with_more(shown=[(prompt, prompt)]),
             more_follows=True,
         )
@@ -136,10 +117,10 @@ class SessionSupervisor(Supervisor):
         sandbox = Sandbox.open(self.records.settings)
         return Repository.open(Path(self.work.record.data["repo"]), sandbox=sandbox)
 
-    def _act(self, process: AgentProcess) -> None:
+    def act(self, process: AgentProcess) -> None:
         """Obey an order to stop or to interrupt, and start the session when it is ready."""
         if self.work.stopped.is_set():
-            process.end(STOPPED, grace_s=STOP_GRACE_S)
+            super().act(process)
         elif self.ready and not self.started:
             self._start_session(process)
         elif self.work.interrupted.is_set():
@@ -147,67 +128,60 @@ class SessionSupervisor(Supervisor):
 
     def _start_session(self, process: AgentProcess) -> None:
         """Commit that the session has started, and only then send its command the prompt."""
-        fields: dict[str, Any] = {"session_seq": self.spec.session_seq, "pid": process.pid}
+        fields: dict[str, Any] = {"session_seq": self.session.session_seq, "pid": process.pid}
         fields |= {"containment": process.containment}
         try:
             self.work.fire(Outcome(Trigger.SESSION_STARTED, fields))
         except KernelError:
             # The lease was lost or the store did not answer in time: the session never started.
-            process.end(STOPPED, grace_s=0)
+            process.end("stopped", grace_s=0)
             return
         self.started = True
         process.send(f"go\n{self.prompt}", last=True)
 
-    def _read_reports(self, process: AgentProcess) -> None:
-        for line in process.reports():
-            for report in self.stream.feed(line):
-                match report:
-                    case AgentReady():
-                        self.ready = True
-                    case MailSent():
-                        self._send_mail(report)
-                    case AgentFailed():
-                        self.failed = self.failed or report
-                    case Progress():
-                        fields = {"message": report.message, "percent": report.percent}
-                        self._note("progress", fields)
-                    case UsageAdded():
-                        self._count_usage(report)
-                    case RejectedLine():
-                        self._refuse(report.reason, ends=report.ends)
-                    case _:
-                        why = f"{type(report).__name__} is for agents that work on tasks"
-                        self._refuse(why, ends=isinstance(report, AgentBlocked | SplitRequested))
+    def on_ready(self) -> None:
+        """Let the session start."""
+        self.ready = True
 
-    def _refuse(self, reason: str, *, ends: bool) -> None:
+    def on_failed(self, failure: AgentFailed) -> None:
+        """Let the session fail with the first reason."""
+        self.failed = self.failed or failure
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        """Note the progress."""
+        self._note("progress", {"message": message, "percent": percent})
+
+    def on_used(self, usage: UsageAdded) -> None:
+        """Count what was used."""
+        if usage.deltas:
+            with suppress(KernelError):
+                self.records.note(self.work.record, "usage", {}, deltas=usage.deltas)
+
+    def on_rejected(self, reason: str, *, ends: bool) -> None:
         """Note a refused report. One that the work ends without success fails the session."""
         self._note("report_refused", {"reason": reason})
         if ends:
-            self.failed = self.failed or AgentFailed(f"a report is refused: {reason}")
+            self.on_failed(AgentFailed(f"a report is refused: {reason}"))
 
-    def _send_mail(self, mail: MailSent) -> None:
+    def on_mail(self, to: str, text: str, once: str, fields: Mapping[str, Any]) -> None:
+        """Send mail, after what it tells of can be seen."""
         self._show_commits()
         self.mails_sent += 1
-        op_id = f"{self.spec.key}:{self.mails_sent}"
-        if mail.id:  # a later session of this life may send it again
-            op_id = f"{self.work.record.id}:mail:{mail.id}"
-        fields: dict[str, Any] = {
-            name: value
-            for name in ("kind", "urgent", "thread", "reply_to")
-            if (value := getattr(mail, name))
-        }
+        op_id = f"{self.work.key}:{self.mails_sent}"
+        if once:  # a later session of this life may send it again
+            op_id = f"{self.work.record.id}:mail:{once}"
 
         def send() -> str:
-            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **fields)
+            return self.mailbox.send(to, text, sender=self.name, op_id=op_id, **fields)
 
         try:
             sent = self.work.retried(send)
         except CallError as refusal:
-            self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
+            self._note("mail_refused", {"to": to, "reason": str(refusal)})
         except KernelError as refusal:
-            self._note("mail_lost", {"to": mail.to, "reason": str(refusal)})
+            self._note("mail_lost", {"to": to, "reason": str(refusal)})
         else:
-            self._note("mail_sent", {"to": mail.to, "mail": sent})
+            self._note("mail_sent", {"to": to, "mail": sent})
 
     def _show_commits(self) -> None:
         """Bring what was committed so far to the agent's branch, where a recipient looks for it."""
@@ -216,16 +190,12 @@ class SessionSupervisor(Supervisor):
         except (GitError, KernelError, OSError) as refusal:
             self._note("commits_not_shown", {"reason": str(refusal)})
 
-    def _count_usage(self, usage: UsageAdded) -> None:
-        if usage.deltas:
-            with suppress(KernelError):
-                self.records.note(self.work.record, "usage", {}, deltas=usage.deltas)
-
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
-    def _outcome(self, ended: Exit) -> Outcome:
+    def outcome(self, ended: Exit) -> Outcome:
+        """Return how the session ended."""
         fields: dict[str, Any] = {
             "exit_code": ended.code,
             "ran_s": round(time.monotonic() - self.began_at, 3),

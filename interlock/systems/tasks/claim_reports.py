@@ -6,39 +6,20 @@ They are the reports that other agents write as lines: supervision/streams reads
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
-from interlock import Client, validated
-from interlock.system.agents import (
-    AbortRaised,
-    AgentBlocked,
-    AgentFailed,
-    AgentReady,
-    CancelRequested,
-    Compacted,
-    CompactNeeded,
-    MailSent,
-    Progress,
-    RejectedLine,
-    Report,
-    ReportKinds,
-    SplitRequested,
-    ToolCompleted,
-    ToolStarted,
-    UsageAdded,
-    WorkFinished,
-    parse_line,
-)
+from interlock import Client, Outcome, validated
+from interlock.system.agents import AgentFailed, ReportListener, UsageAdded, report_stream
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Name, Request
 from interlock.system.tables import split_key
 from interlock.systems.tasks.client import Tasks
-from interlock.systems.tasks.current_task import end_outcome, failure_outcome
+from interlock.systems.tasks.current_task import failure_outcome
 from interlock.systems.tasks.machines.task.names import Trigger
+from interlock.systems.tasks.turn_reports import blocked_outcome
 
 HEARTBEAT = "heartbeat"
 
@@ -59,64 +40,105 @@ def report(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     fields = validated(ReportRequest, "the request", request)
     key, token, tasks = fields["key"], fields["token"], Tasks(client)
-    parsed = _parsed(fields["type"], request.get("fields", {}))
+    heard = ClaimReport(fields["type"], request.get("fields", {}))
     task, suffix = split_key(key)
     record = client.show(task)
     if record.machine != "task":
         raise InvalidPayloadError("the request", ["key: it is not of a claim of a task"])
     order, op_id = tasks.heartbeat(key, token), f"report:{fields['id']}"
-    note = partial(client.records.note, record, op_id=op_id, held=(suffix, token))
-    match parsed:
-        case Progress(message, percent):
-            note("progress", {"message": message, "percent": percent})
-        case UsageAdded():
-            note("usage", {}, deltas=parsed.deltas)
-    if of_turn := _of_turn(parsed):
-        tasks.report_turn(key, token, *of_turn, op_id=op_id)
-    elif of_task := _of_task(parsed):
-        tasks.report(key, token, *of_task)
+    if heard.note:
+        kind, detail, deltas = heard.note
+        held = (suffix, token)
+        client.records.note(record, kind, detail, op_id=op_id, held=held, deltas=deltas)
+    if heard.of_turn:
+        tasks.report_turn(key, token, heard.of_turn.trigger, heard.of_turn.payload, op_id=op_id)
+    elif heard.of_task:
+        tasks.report(key, token, heard.of_task.trigger, heard.of_task.payload)
     return {"record": task, "state": client.show(task).state, "order": order}
 
 
-def _parsed(kind: str, fields: Mapping[str, Any]) -> Report | None:
-    """Return a report; None for a heartbeat. Raises InvalidPayloadError."""
-    if kind == HEARTBEAT:
-        return None
-    parsed = parse_line(json.dumps({**fields, "type": kind}).encode(), ReportKinds.AGENT)
-    if isinstance(parsed, AbortRaised | MailSent):
-        parsed = RejectedLine(f"{kind} is for agents that Interlock runs; mail is sent by `send`")
-    if isinstance(parsed, RejectedLine):
-        raise InvalidPayloadError("the report", [parsed.reason])
-    return parsed
+class ClaimReport(ReportListener):
+    """What a report says: of the turn, of the task, or as a note with its detail and its costs.
 
+    A heartbeat says nothing. Raises InvalidPayloadError.
+    """
 
-def _of_turn(report: Report | None) -> tuple[str, dict[str, Any]] | None:
-    match report:
-        case ToolStarted(tool):
-            return "tool_started", {"tool": tool}
-        case ToolCompleted(tool, _, success):
-            return "tool_completed", {"tool": tool, "success": success}
-        case CompactNeeded():
-            return "compact_needed", {}
-        case Compacted():
-            return "compacted", {}
-        case _:
-            return None
+    def __init__(self, kind: str, fields: Mapping[str, Any]) -> None:
+        self.note: tuple[str, dict[str, Any], Mapping[str, int]] | None = None
+        self.of_turn: Outcome | None = None
+        self.of_task: Outcome | None = None
+        if kind != HEARTBEAT:
+            line = json.dumps({**fields, "type": kind}).encode()
+            for report in report_stream().feed(line):
+                self.hear(report)
 
+    def on_rejected(self, reason: str, *, ends: bool) -> None:
+        """Refuse it."""
+        del ends
+        raise InvalidPayloadError("the report", [reason])
 
-def _of_task(report: Report | None) -> tuple[str, dict[str, Any]] | None:
-    match report:
-        case AgentReady():
-            return Trigger.STARTED, {}
-        case WorkFinished(summary):
-            return Trigger.COMPLETED, {"summary": summary}
-        case AgentFailed():
-            given = failure_outcome(report).payload.items()
-            return Trigger.FAILED, {name: value for name, value in given if value is not None}
-        case AgentBlocked() | SplitRequested():
-            outcome = end_outcome(report)
-            return outcome.trigger, dict(outcome.payload)
-        case CancelRequested(child, reason):
-            return Trigger.CHILD_CANCELLED, {"child": child, "reason": reason}
-        case _:
-            return None
+    def on_abort(self, scope: str, reason: str) -> None:
+        """Refuse it."""
+        del scope, reason
+        self._refuse("abort")
+
+    def on_mail(self, to: str, text: str, once: str, fields: Mapping[str, Any]) -> None:
+        """Refuse it."""
+        del to, text, once, fields
+        self._refuse("mail")
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        """Note it."""
+        self.note = "progress", {"message": message, "percent": percent}, {}
+
+    def on_used(self, usage: UsageAdded) -> None:
+        """Count it."""
+        self.note = "usage", {}, usage.deltas
+
+    def on_tool_started(self, tool: str, call: str) -> None:
+        """Report it of the turn."""
+        del call
+        self.of_turn = Outcome("tool_started", {"tool": tool})
+
+    def on_tool_completed(self, tool: str, call: str, *, success: bool) -> None:
+        """Report it of the turn."""
+        del call
+        self.of_turn = Outcome("tool_completed", {"tool": tool, "success": success})
+
+    def on_compact_needed(self) -> None:
+        """Report it of the turn."""
+        self.of_turn = Outcome("compact_needed")
+
+    def on_compacted(self) -> None:
+        """Report it of the turn."""
+        self.of_turn = Outcome("compacted")
+
+    def on_ready(self) -> None:
+        """Report it of the task."""
+        self.of_task = Outcome(Trigger.STARTED)
+
+    def on_finished(self, summary: str) -> None:
+        """Report it of the task."""
+        self.of_task = Outcome(Trigger.COMPLETED, {"summary": summary})
+
+    def on_failed(self, failure: AgentFailed) -> None:
+        """Report it of the task."""
+        given = failure_outcome(failure).payload.items()
+        fields = {name: value for name, value in given if value is not None}
+        self.of_task = Outcome(Trigger.FAILED, fields)
+
+    def on_blocked(self, task: str | None, text: str | None) -> None:
+        """Report it of the task."""
+        self.of_task = blocked_outcome(task, text)
+
+    def on_split(self, subtasks: Sequence[Mapping[str, Any]]) -> None:
+        """Report it of the task."""
+        self.of_task = Outcome(Trigger.SPLIT, {"subtasks": subtasks})
+
+    def on_cancel_child(self, child: str, reason: str) -> None:
+        """Report it of the task."""
+        self.of_task = Outcome(Trigger.CHILD_CANCELLED, {"child": child, "reason": reason})
+
+    def _refuse(self, kind: str) -> None:
+        reason = f"{kind} is for agents that Interlock runs; mail is sent by `send`"
+        raise InvalidPayloadError("the report", [reason])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.changes import changed_files, commit_all
@@ -18,12 +17,9 @@ from interlock.git.errors import GitError
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.worktree import Worktree
 from interlock.system.agents import (
-    AgentBlocked,
     AgentFailed,
-    CancelRequested,
     Exit,
     Sandbox,
-    SplitRequested,
     environment_of_check,
     secrets_of,
 )
@@ -182,12 +178,11 @@ class CurrentTask:
             changed = changed_files(self.repository(), self.tree(), base=self.claim.base)
             self.outside = outside(changed, self.data["owned_files"])
 
-    def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
+    def report_end(self, outcome: Outcome) -> str:
         """Report that the task is blocked or split; return why the machine refuses it, or ''.
 
         The agent is still running then. After a refusal a session continues to work on the task.
         """
-        outcome = end_outcome(end_report)
         try:
             check_parts(self.work.records, outcome.payload.get("subtasks"))
             self.work.fire(outcome)
@@ -200,29 +195,27 @@ class CurrentTask:
         except KernelError:
             log.exception("the end of the work of %s could not be reported", self.work.key)
         self.reported = True
-        verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
+        verb = "split" if outcome.trigger == Trigger.SPLIT else "blocked"
         self.reports.fire(TurnTrigger.TASK_FAILED, reason=f"the agent {verb} its task")
         return ""
 
-    def refused(self, end_report: AgentBlocked | SplitRequested, refusal: str) -> AgentFailed:
+    def refused(self, outcome: Outcome, refusal: str) -> AgentFailed:
         """Return the failure of a command whose report on the end of its work was refused.
 
         It cannot learn of the refusal, and has not done the work, whatever its exit code says. A
         person can resolve what it waits for, promote the agent, or try the task again.
         """
-        outcome = end_outcome(end_report)
         what = f" ({outcome.payload['on']})" if outcome.trigger == Trigger.BLOCKED else ""
         identity = self.data["claim"]["identity"]
         remedy = f"`interlock agent promote {identity}` raises it"
         error = f"its report {outcome.trigger}{what} was refused: {refusal}; {remedy}"
         return AgentFailed(error, TransitionReason.PERMISSION_DENIED, final=True)
 
-    def cancel_child(self, request: CancelRequested) -> str:
+    def cancel_child(self, request: Outcome) -> str:
         """Cancel a subtask, as the agent asks; return why that is refused, or ''."""
-        payload = {"child": request.child, "reason": request.reason[:REASON_LENGTH_MAX]}
         try:
-            refuse_other_tasks(self.record_id, request.child)
-            self.work.fire(Outcome(Trigger.CHILD_CANCELLED, payload))
+            refuse_other_tasks(self.record_id, request.payload["child"])
+            self.work.fire(request)
         except GuardRefusedError as refusal:
             return refusal.why
         except KernelError as refusal:
@@ -320,25 +313,6 @@ def failure_outcome(report: AgentFailed) -> Outcome:
     return Outcome(
         Trigger.FAILED, {**payload, "retry_after_s": report.retry_after_s, "final": report.final}
     )
-
-
-def end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
-    """Return the outcome of a task whose agent reported that it waits, or is to be split."""
-    match end_report:
-        case AgentBlocked(task=str(task)):
-            return Outcome(Trigger.BLOCKED, {"on": task, "kind": "task"})
-        case AgentBlocked(text=text):
-            return Outcome(Trigger.BLOCKED, {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
-        case SplitRequested(subtasks=subtasks):
-            parts = [_part(asdict(subtask)) for subtask in subtasks]
-            return Outcome(Trigger.SPLIT, {"subtasks": parts})
-
-
-def _part(subtask: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in subtask.items() if value}
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
 
 
 def ended_by_signal(code: int) -> bool:

@@ -14,20 +14,15 @@ from pathlib import Path
 from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.system.agents import (
-    STREAMS,
-    AbortRaised,
-    AgentBlocked,
     AgentFailed,
     AgentProcess,
-    CancelRequested,
     Command,
     Exit,
-    ReportKinds,
     SpawnError,
-    SplitRequested,
     Supervisor,
     clock,
     environment_of_work,
+    report_stream,
     secrets_of,
     supervise,
 )
@@ -63,8 +58,7 @@ class TaskSupervisor(Supervisor):
     def __init__(self, spec: TaskLaunchSpec, records: Records) -> None:
         super().__init__(spec, records, "agent", SUPERVISION)
         self.spec = spec
-        self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
-        self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)
+        self.reported, self.printed = report_stream(), report_stream(spec.stream)
         claim = spec.claim
         task = self.adopt("task", AGENT, claim.task_key, claim.task_token)
         self.agent: EffectWork[AgentData] = self.adopt("agent", SUPERVISION, spec.key, spec.token)
@@ -121,9 +115,6 @@ class TaskSupervisor(Supervisor):
             # A session outlives the worktree of its first task, so it starts in its work folder.
             folder=work_folder if spec.session else Path(spec.claim.worktree),
             environment=environment_of_work(prefixed),
-            output=work_folder / "output.log",
-            errors=work_folder / "errors.log",
-            process_label=self.spec.process_label,
             sandbox=agent_sandbox(task, work_folder, is_session=spec.session),
             prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,
@@ -156,38 +147,34 @@ class TaskSupervisor(Supervisor):
         """
         # Read first: a report that counts as progress here is then among those taken below.
         progressed = process.progress > process.began
-        by_line = [self.report_stream.feed(line) for line in process.reports()]
+        every = [report for line in process.reports() for report in self.reported.feed(line)]
         if self.spec.stream != "plain":
-            by_line += [self.output_stream.feed(line) for line in process.output_lines()]
-        every = [report for reports in by_line for report in reports]
+            for line in process.output_lines():
+                every += self.printed.feed(line)
         printed = progressed and not (every or self._has_failed())
         if printed or not all(isinstance(report, AgentFailed) for report in every):
             self._confirm_alive(process)
         if self.task is None:
             return
-        for reports in by_line:
-            self.task.reports.apply(reports)
+        for report in every:
+            self.task.reports.hear(report)
         self._fulfil_requests(process, self.task)
 
     def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:
         """Fire the agent's requests. A session gets the reason of a refusal, and continues."""
         requests, task.reports.requests = task.reports.requests, []
         for request in requests:
-            match request:
-                case AbortRaised(scope=scope, reason=reason):
-                    trigger = AgentTrigger.SIBLINGS_ABORTED
-                    if scope == "tool":
-                        trigger = AgentTrigger.TOOL_ABORTED
-                    with suppress(KernelError):
-                        fields = {"reason": reason[:REASON_LENGTH_MAX]}
-                        self.agent.fire(Outcome(trigger, fields))
-                case CancelRequested() if refusal := task.cancel_child(request):
+            if request.trigger == Trigger.CHILD_CANCELLED:
+                if refusal := task.cancel_child(request):
                     self._send_refusal(process, refusal)
+                continue
+            with suppress(KernelError):
+                self.agent.fire(request)
         match task.reports.end_report:
-            case (AgentBlocked() | SplitRequested()) as end_report if not task.reported:
-                if refusal := task.report_end(end_report):
+            case Outcome() as end if not task.reported:
+                if refusal := task.report_end(end):
                     # Only a session can read that it was refused, and go on with its task.
-                    failed = None if self.spec.session else task.refused(end_report, refusal)
+                    failed = None if self.spec.session else task.refused(end, refusal)
                     task.reports.end_report = failed
                     self._send_refusal(process, refusal)
 

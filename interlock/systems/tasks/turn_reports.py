@@ -7,38 +7,21 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from interlock import ConflictError, KernelError, StoreError
-from interlock.system.agents import (
-    OPEN_TOOLS_MAX,
-    AbortRaised,
-    AgentBlocked,
-    AgentFailed,
-    AgentReady,
-    CancelRequested,
-    Compacted,
-    CompactNeeded,
-    MailSent,
-    MessageWritten,
-    Progress,
-    RejectedLine,
-    Report,
-    SessionOpened,
-    SplitRequested,
-    ToolCompleted,
-    ToolStarted,
-    UsageAdded,
-    UsageTotal,
-    WorkFinished,
-)
+from interlock import ConflictError, KernelError, Outcome, StoreError
+from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
 from interlock.system.files import COUNT_MAX
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.system.text import sentence
 from interlock.systems.tasks.machines.agent.payloads import AgentData
+from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
+from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
+from interlock.systems.tasks.machines.task.names import Trigger
 from interlock.systems.tasks.machines.turn.table import State as TurnState
 from interlock.systems.tasks.machines.turn.table import Trigger as TurnTrigger
 
 COMPONENT = "supervision"
+OPEN_TOOLS_MAX = 1_000  # tool calls of an agent that may run at once
 # An agent whose context window is fuller than this is compacting.
 COMPACT_AT = 0.9
 # For each state: the trigger that leads to the next state, and the payload of that trigger.
@@ -56,16 +39,16 @@ TO_VERIFICATION: Way = {
     TurnState.COMPACTING: (TurnTrigger.VERIFY_REQUESTED, {}),
     TurnState.RUNNING: (TurnTrigger.VERIFY_REQUESTED, {}),
 }
-EndReport = AgentFailed | AgentBlocked | SplitRequested
-Request = AbortRaised | CancelRequested
+# How the agent ended its work: that it failed, or the outcome that its task is blocked or split.
+EndReport = AgentFailed | Outcome
 
 
-class TurnReports:
+class TurnReports(ReportListener):
     """The reports of one turn. A report that the turn's machine refuses becomes a note.
 
-    `end_report` is the report by which the agent ended its work, `requests` are those that ask
-    the supervisor to act while the work goes on. `refused_end` says why a report that the work ends
-    without success could not be read; a report that it succeeded takes that back.
+    `end_report` is how the agent ended its work, `requests` are the outcomes that it asks for while
+    the work goes on. `refused_end` says why a report that the work ends without success could not
+    be read; a report that it succeeded takes that back.
     """
 
     def __init__(self, records: Records, turn: str, agent: Record[AgentData]) -> None:
@@ -73,7 +56,7 @@ class TurnReports:
         self.summary: str | None = None
         self.end_report: EndReport | None = None
         self.refused_end = ""
-        self.requests: list[Request] = []
+        self.requests: list[Outcome] = []
         self.spent_micro = 0
         self.tools_ended = 0
         self.failures_in_row = 0
@@ -82,11 +65,6 @@ class TurnReports:
         # Usage that no call has sent yet; and the op-id and usage of a call without an answer yet.
         self._uncounted: dict[str, int] = {}
         self._unanswered: tuple[str, dict[str, int]] | None = None
-
-    def apply(self, reports: Sequence[Report | RejectedLine]) -> None:
-        """Apply the reports of one line."""
-        for report in reports:
-            self._apply_one(report)
 
     def fire(self, trigger: str, **payload: Any) -> None:
         """Fire a trigger at the turn."""
@@ -106,63 +84,27 @@ class TurnReports:
                 "report_refused", {"trigger": TurnTrigger.VERIFY_REQUESTED, "reason": str(refusal)}
             )
 
-    def _apply_one(self, report: Report | RejectedLine) -> None:
-        match report:
-            case ToolStarted() | ToolCompleted():
-                self._apply_tool(report)
-            case CompactNeeded() | Compacted():
-                self._apply_compaction(report)
-            case WorkFinished():
-                self.summary, self.refused_end = report.summary, ""
-                self._verify()
-            case AgentFailed() | AgentBlocked() | SplitRequested():
-                self.end_report = self.end_report or report
-            case (UsageAdded() as usage) | UsageTotal(added=usage):
-                self._count_usage(usage)
-            case AbortRaised() | CancelRequested():
-                self.requests.append(report)
-            case Progress() | MessageWritten():
-                self._note_progress(report)
-            case RejectedLine():
-                self.refused_end = report.reason if report.ends else self.refused_end
-                self._note("report_refused", {"reason": report.reason})
-            case AgentReady() | SessionOpened() | MailSent():
-                pass
+    def on_tool_started(self, tool: str, call: str) -> None:
+        """Fire when the first of several parallel tool calls starts."""
+        if len(self._tools) >= OPEN_TOOLS_MAX:
+            reason = f"more than {OPEN_TOOLS_MAX} tool calls run at once"
+            self._note("report_refused", {"reason": reason})
+            return
+        if not self._tools and not self._verifying:
+            self.fire(TurnTrigger.TOOL_STARTED, tool=tool)
+        self._tools.add(call)
 
-    def _apply_tool(self, report: ToolStarted | ToolCompleted) -> None:
-        """Fire when the first of several parallel tool calls starts, and when the last ends."""
-        match report:
-            case ToolStarted() if len(self._tools) >= OPEN_TOOLS_MAX:
-                reason = f"more than {OPEN_TOOLS_MAX} tool calls run at once"
-                self._note("report_refused", {"reason": reason})
-            case ToolStarted():
-                if not self._tools and not self._verifying:
-                    self.fire(TurnTrigger.TOOL_STARTED, tool=report.tool)
-                self._tools.add(report.id)
-            case ToolCompleted():
-                self.tools_ended += 1
-                self.failures_in_row = 0 if report.success else self.failures_in_row + 1
-                was_running = bool(self._tools)
-                self._tools.discard(report.id)
-                if was_running and not self._tools and not self._verifying:
-                    self.fire(TurnTrigger.TOOL_COMPLETED, tool=report.tool, success=report.success)
+    def on_tool_completed(self, tool: str, call: str, *, success: bool) -> None:
+        """Fire when the last of several parallel tool calls ends."""
+        self.tools_ended += 1
+        self.failures_in_row = 0 if success else self.failures_in_row + 1
+        was_running = bool(self._tools)
+        self._tools.discard(call)
+        if was_running and not self._tools and not self._verifying:
+            self.fire(TurnTrigger.TOOL_COMPLETED, tool=tool, success=success)
 
-    def _apply_compaction(self, report: CompactNeeded | Compacted) -> None:
-        match report:
-            case CompactNeeded():
-                self._compact()
-            case Compacted():
-                if self._compacting:
-                    self._compacting = False
-                    self.fire(TurnTrigger.VERIFY_REQUESTED)
-
-    def _verify(self) -> None:
-        """Begin the verification once. An agent that a stop hook sent back is still in it."""
-        if not (self._verifying or self._tools or self._compacting):
-            self._verifying = True
-            self.fire(TurnTrigger.VERIFY_REQUESTED)
-
-    def _compact(self) -> None:
+    def on_compact_needed(self) -> None:
+        """Fire that the context is summarized, unless that goes on already or a tool runs."""
         if self._verifying:
             # The turn is running again, and must be verified once more.
             self._verifying = False
@@ -171,13 +113,65 @@ class TurnReports:
             self._compacting = True
             self.fire(TurnTrigger.COMPACT_NEEDED)
 
-    def _count_usage(self, usage: UsageAdded) -> None:
+    def on_compacted(self) -> None:
+        """Fire that the context was summarized, which is published as a request to verify."""
+        if self._compacting:
+            self._compacting = False
+            self.fire(TurnTrigger.VERIFY_REQUESTED)
+
+    def on_finished(self, summary: str) -> None:
+        """Begin the verification once. An agent that a stop hook sent back is still in it."""
+        self.summary, self.refused_end = summary, ""
+        if not (self._verifying or self._tools or self._compacting):
+            self._verifying = True
+            self.fire(TurnTrigger.VERIFY_REQUESTED)
+
+    def on_failed(self, failure: AgentFailed) -> None:
+        """Keep the first report that ended the work."""
+        self.end_report = self.end_report or failure
+
+    def on_blocked(self, task: str | None, text: str | None) -> None:
+        """Keep the first report that ended the work."""
+        self.end_report = self.end_report or blocked_outcome(task, text)
+
+    def on_split(self, subtasks: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the first report that ended the work."""
+        self.end_report = self.end_report or Outcome(Trigger.SPLIT, {"subtasks": subtasks})
+
+    def on_abort(self, scope: str, reason: str) -> None:
+        """Keep that a tool call or the siblings are aborted."""
+        aborts_tool = scope == "tool"
+        trigger = AgentTrigger.TOOL_ABORTED if aborts_tool else AgentTrigger.SIBLINGS_ABORTED
+        self.requests.append(Outcome(trigger, {"reason": reason[:REASON_LENGTH_MAX]}))
+
+    def on_cancel_child(self, child: str, reason: str) -> None:
+        """Keep that a subtask is to be cancelled."""
+        payload = {"child": child, "reason": reason[:REASON_LENGTH_MAX]}
+        self.requests.append(Outcome(Trigger.CHILD_CANCELLED, payload))
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        """Note the progress."""
+        self._note("progress", {"message": message, "percent": percent})
+
+    def on_message(self, text: str, *, continues: bool, own: bool) -> None:
+        """Note a message as progress."""
+        del continues, own
+        if message := sentence(text):
+            self.on_progress(message, None)
+
+    def on_rejected(self, reason: str, *, ends: bool) -> None:
+        """Note a refused report."""
+        self.refused_end = reason if ends else self.refused_end
+        self._note("report_refused", {"reason": reason})
+
+    def on_used(self, usage: UsageAdded) -> None:
+        """Count what was used. A context window that is nearly full is about to be summarized."""
         self.spent_micro += usage.cost_micro
         for name, number in usage.deltas.items():
             self._uncounted[name] = min(self._uncounted.get(name, 0) + number, COUNT_MAX)
         self.count_usage()
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
-            self._compact()
+            self.on_compact_needed()
 
     def count_usage(self) -> None:
         """Count the usage that is not counted yet on the agent's record.
@@ -197,16 +191,16 @@ class TurnReports:
                 pass  # The record takes no more notes.
             self._unanswered = None
 
-    def _note_progress(self, report: Progress | MessageWritten) -> None:
-        match report:
-            case Progress(message, percent):
-                self._note("progress", {"message": message, "percent": percent})
-            case MessageWritten(text) if message := sentence(text):
-                self._note("progress", {"message": message, "percent": None})
-
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
             self.records.note(self.agent, kind, detail)
+
+
+def blocked_outcome(task: str | None, text: str | None) -> Outcome:
+    """Return the outcome of a task that waits for another one, or for the thing in a text."""
+    if task is not None:
+        return Outcome(Trigger.BLOCKED, {"on": task, "kind": "task"})
+    return Outcome(Trigger.BLOCKED, {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
 
 
 def lead_turn(records: Records, turn: str, way: Way) -> None:

@@ -34,17 +34,18 @@ class Command:
     """A command, and everything that its process is started with.
 
     The prompt is its standard input, which is closed after it unless `more_follows`. `output` and
-    `errors` are the logs of what it prints; with `reads_output` its output is also read line by
-    line. It may have a sandbox.
+    `errors` are the logs of what it prints, in the work folder of its supervisor unless they have a
+    whole path; with `reads_output` its output is also read line by line. It may have a sandbox. By
+    default its label is that of its supervisor.
     """
 
     arguments: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
-    output: Path
-    errors: Path
-    process_label: str
     sandbox: Sandbox | None
+    output: Path = Path("output.log")
+    errors: Path = Path("errors.log")
+    process_label: str = ""
     prompt: str = ""
     more_follows: bool = False
     reads_output: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
-from typing import Protocol, TypeAlias
+from dataclasses import asdict, astuple, dataclass
+from typing import Any, Protocol, TypeAlias
 
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX
@@ -125,6 +125,11 @@ class UsageAdded:
     context_used: int | None = None
     context_size: int | None = None
 
+    def plus(self, other: UsageAdded) -> UsageAdded:
+        """Return the sum of the costs and tokens; it stops growing at COUNT_MAX."""
+        cost_micro = min(self.cost_micro + other.cost_micro, COUNT_MAX)
+        return UsageAdded(cost_micro, self.tokens.plus(other.tokens))
+
     @property
     def deltas(self) -> dict[str, int]:
         """The numbers to add to a record's counters."""
@@ -202,6 +207,14 @@ class Subtask:
     owned_files: tuple[str, ...] = ()
     after: tuple[int, ...] = ()
 
+    def given(self) -> dict[str, Any]:
+        """Return its fields that are not empty, as JSON has them."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SplitRequested:
@@ -226,7 +239,7 @@ class RejectedLine:
 Report: TypeAlias = (
     AgentReady | SessionOpened | MessageWritten | ToolStarted | ToolCompleted | CompactNeeded
     | Compacted | WorkFinished | AgentFailed | Progress | UsageAdded | UsageTotal | AbortRaised
-    | CancelRequested | MailSent | AgentBlocked | SplitRequested
+    | CancelRequested | MailSent | AgentBlocked | SplitRequested | RejectedLine
 )
 # fmt: on
 
@@ -241,5 +254,5 @@ class ReportStream(Protocol):
     line_bytes_max: int
     reports_result: bool
 
-    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
+    def feed(self, line: bytes) -> Sequence[Report]:
         """Return the reports in the next line. Never raises."""

@@ -11,6 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -73,7 +74,7 @@ class Supervisor(ABC):
 
     def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
         self.records, self.dispatch = records.named(effect.name), records.dispatch
-        self.work_folder = Path(spec.work_folder)
+        self.work_folder, self.process_label = Path(spec.work_folder), spec.process_label
         dispatch, self.resources = self.dispatch, Resources(records.settings)
         lease_s = records.effect(machine, effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
@@ -148,8 +149,14 @@ class Supervisor(ABC):
         supervisor dies, the process is killed. Raises SpawnError if it cannot be started.
         """
         log_bytes_max = self.records.settings.agent_log_bytes_max
+        logged = replace(
+            command,
+            output=self.work_folder / command.output,
+            errors=self.work_folder / command.errors,
+            process_label=command.process_label or self.process_label,
+        )
         process = LeasedProcess(
-            command, leases, log_bytes_max=log_bytes_max, work_folder=self.work_folder
+            logged, leases, log_bytes_max=log_bytes_max, work_folder=self.work_folder
         )
         return process.run(read=read, act=act, started=started)
 

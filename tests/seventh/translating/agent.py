@@ -44,46 +44,21 @@ def translate(work: il.EffectWork[TranslationData]) -> None:
 HANDLERS = {"translation": translate}
 
 
-class Translator(agents.Supervisor):
+class Translator(agents.AgentSupervisor):
     """Runs one attempt of an agent in the worktree, and commits what it leaves there."""
 
     def __init__(self, spec: agents.LaunchSpec, records: Records) -> None:
         super().__init__(spec, records, "translation", TRANSLATION)
-        self.folder, self.label = Path(spec.work_folder), spec.process_label
-        self.work = self.adopt("translation", TRANSLATION, spec.key, spec.token)
         self.data: TranslationData = self.work.record.data
-        self.stream = agents.STREAMS["interlock"](agents.ReportKinds.AGENT)
-        self.failure = ""
+        self.folder = self.work_folder.with_name("worktree")
+        self.sandbox = agents.Sandbox.open(records.settings)
+        self.error = ""
+        self.is_over_budget = False
 
-    def run(self) -> None:
-        with self.heartbeat.holding(self.work.held):
-            try:
-                outcome = self.attempt()
-            except (GitError, agents.SpawnError) as error:
-                outcome = il.Outcome(Trigger.FAILED, {"error": str(error)})
-            self.work.fire_or_settle(outcome)
-
-    def attempt(self) -> il.Outcome:
-        repository = Repository.open(
-            Path(self.data["repository"]), sandbox=agents.Sandbox.open(self.records.settings)
-        )
-        branch, folder = branch_of(self.work.record), self.folder.with_name("worktree")
-        tree = add_worktree(repository, branch=branch, folder=folder, base=self.data["base"])
-        command = self.command(folder)
-        ended = self.run_command(command, lambda: (self.work,), act=self.obey, read=self.read)
-        text = content(folder / target_of(self.data), TEXT_BYTES_MAX).decode(errors="replace")
-        commit_work(repository, tree, message=self.data["title"], identity=COMMITTER)
-        remove_worktree(repository, folder, force=True)
-        if ended.code:
-            words = (ended.errors or ended.output).strip()
-            words = agents.last_words(words, self.records.settings, length_max=1_000)
-            self.failure = self.failure or f"exit code {ended.code}: {words}"
-        if self.failure or not text:
-            return il.Outcome(Trigger.FAILED, {"error": self.failure or "it wrote no translation"})
-        return il.Outcome(Trigger.DONE, {"translated": text})
-
-    def command(self, folder: Path) -> agents.Command:
-        sandbox = agents.Sandbox.open(self.records.settings)
+    def command(self) -> agents.Command:
+        self.repository = Repository.open(Path(self.data["repository"]), sandbox=self.sandbox)
+        branch, base = branch_of(self.work.record), self.data["base"]
+        self.tree = add_worktree(self.repository, branch=branch, folder=self.folder, base=base)
         variables = {
             "TRANSLATION_SOURCE": self.data["source"],
             "TRANSLATION_TARGET": target_of(self.data),
@@ -92,40 +67,49 @@ class Translator(agents.Supervisor):
         }
         return agents.Command(
             arguments=("bash", "-c", self.data["agent"]),
-            folder=folder,
+            folder=self.folder,
             environment=agents.environment_of_work(variables),
-            output=self.folder / "output.log",
-            errors=self.folder / "errors.log",
-            process_label=self.label,
-            sandbox=sandbox and own_sandbox(sandbox, folder),
+            sandbox=self.sandbox and own_sandbox(self.sandbox, self.folder),
             prompt="".join(f"{it['term']}: {it['translation']}\n" for it in self.data["glossary"]),
         )
 
-    def obey(self, process: agents.AgentProcess) -> None:
-        if self.work.stopped.is_set():
-            process.end("stopped", grace_s=10)
+    def outcome(self, ended: agents.Exit) -> il.Outcome:
+        text = content(self.folder / target_of(self.data), TEXT_BYTES_MAX).decode(errors="replace")
+        commit_work(self.repository, self.tree, message=self.data["title"], identity=COMMITTER)
+        remove_worktree(self.repository, self.folder, force=True)
+        if ended.code:
+            words = (ended.errors or ended.output).strip()
+            words = agents.last_words(words, self.records.settings, length_max=1_000)
+            self.error = self.error or f"exit code {ended.code}: {words}"
+        if self.error or not text:
+            return self.failure(self.error or "it wrote no translation")
+        return il.Outcome(Trigger.DONE, {"translated": text})
 
-    def read(self, process: agents.AgentProcess) -> None:
-        for report in (one for line in process.reports() for one in self.stream.feed(line)):
-            match report:
-                case agents.Progress(message, percent):
-                    self.work.note("progress", {"message": message, "percent": percent})
-                case agents.UsageAdded():
-                    self.spend(report, process)
-                case agents.AgentFailed(error):
-                    self.failure = error
-                case agents.RejectedLine(reason):
-                    self.work.note("rejected", {"reason": reason})
+    def failure(self, error: str) -> il.Outcome:
+        return il.Outcome(Trigger.FAILED, {"error": error})
 
-    def spend(self, used: agents.UsageAdded, process: agents.AgentProcess) -> None:
+    def act(self, process: agents.AgentProcess) -> None:
+        super().act(process)
+        if self.is_over_budget:
+            process.end("budget", grace_s=3)
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        self.work.note("progress", {"message": message, "percent": percent})
+
+    def on_failed(self, failure: agents.AgentFailed) -> None:
+        self.error = failure.error
+
+    def on_rejected(self, reason: str, *, ends: bool) -> None:
+        self.work.note("rejected", {"reason": reason, "ends": ends})
+
+    def on_used(self, usage: agents.UsageAdded) -> None:
         """Count what was used, and end the agent if nothing is left of the budget."""
-        tokens = used.tokens.all_input + used.tokens.output_tokens
-        self.work.spend(usd=Decimal(used.cost_micro) / 1_000_000, tokens=tokens)
+        tokens = usage.tokens.all_input + usage.tokens.output_tokens
+        self.work.spend(usd=Decimal(usage.cost_micro) / 1_000_000, tokens=tokens)
         try:
             self.work.reserve(usd=Decimal("0.000001"))
         except il.OverBudgetError:
-            self.failure = "its budget is used up"
-            process.end("budget", grace_s=3)
+            self.error, self.is_over_budget = "its budget is used up", True
 
 
 def main() -> None:

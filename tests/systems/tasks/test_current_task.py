@@ -31,6 +31,7 @@ from interlock.systems.tasks.current_task import (
 )
 from interlock.systems.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.systems.tasks.supervisor import TaskSupervisor
+from interlock.systems.tasks.turn_reports import blocked_outcome
 from interlock.systems.tasks.verification.task_check import check_task_without_models, rejection
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
@@ -38,13 +39,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, Exit
-from interlock.workers.supervision.reports import (
-    AgentBlocked,
-    AgentFailed,
-    CancelRequested,
-    SplitRequested,
-    Subtask,
-)
+from interlock.workers.supervision.reports import AgentFailed
 from interlock.workers.systems import handlers
 from tests.git.scene import make_repository
 from tests.systems.tasks.claims import Claimed, claimed, fire, submitted, taken
@@ -99,7 +94,7 @@ def test_a_report_that_the_store_cannot_take_now_does_not_end_the_supervisor(
 
     monkeypatch.setattr(EffectWork, "fire", conflict)
     report_outcome(task.work, Outcome("completed", {"summary": "x"}), fallback="failed")
-    assert task.report_end(AgentBlocked(text="a question")) == ""
+    assert task.report_end(blocked_outcome(None, "a question")) == ""
     assert client.show("b/one").state == "in_progress"
 
 
@@ -324,9 +319,10 @@ def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
     prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
     task = CurrentTask(held(client, lease), prepared, client.show("b/one"))
     signal = {"type": "path_exists", "value": "a"}
-    parts = (Subtask("a"), Subtask("b", "more", "xl", (signal,), ("src",), (1,)))
+    fields = {"text": "more", "scope": "xl", "signals": [signal], "owned_files": ["src"]}
+    parts = [{"title": "a"}, {"title": "b", **fields, "after": [1]}]
 
-    assert task.report_end(SplitRequested(parts)) == ""
+    assert task.report_end(Outcome("split", {"subtasks": parts})) == ""
     (entry,) = [each for each in client.show("b/one").entries if each.name == "spawn"]
     runner = Runner(client.dispatch, Resources(client.settings))
     runner.perform(MACHINES["task"], "spawn", handlers()["task.spawn"], entry.key("b/one"))
@@ -347,10 +343,10 @@ def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) ->
     wrong = {"type": "wish", "value": "a"}
     problem = "part 2, signal 0, 'a': 'wish' is not a type of signal"
 
-    assert task.report_end(SplitRequested((Subtask("a"), Subtask("b", signals=(wrong,))))) == ""
+    parts: list[dict[str, Any]] = [{"title": "a"}, {"title": "b", "signals": [wrong]}]
+    assert task.report_end(Outcome("split", {"subtasks": parts})) == ""
     assert isinstance(task.reports.end_report, AgentFailed)
     assert problem in task.reports.end_report.error
-    parts: list[dict[str, Any]] = [{"title": "a"}, {"title": "b", "signals": [wrong]}]
     with pytest.raises(InvalidPayloadError, match=problem):
         tasks.split("b/open", parts)
     with pytest.raises(InvalidPayloadError, match=problem):
@@ -367,7 +363,8 @@ def test_an_owner_that_gives_up_what_is_no_subtask_of_its_task_is_told(
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
     problem = f"{other} is not a subtask of b/one"
 
-    assert problem in task.cancel_child(CancelRequested(other, "no longer wanted"))
+    request = Outcome("child_cancelled", {"child": other, "reason": "no longer wanted"})
+    assert problem in task.cancel_child(request)
     with pytest.raises(InvalidPayloadError, match=problem):
         Tasks(client).report(claim.task.key, claim.task.token, "child_cancelled", {"child": other})
 

@@ -16,6 +16,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.specs.json_line import COUNT_MAX
 from interlock.workers.supervision.reports import (
     MessageWritten,
+    Report,
     ToolCompleted,
     ToolStarted,
     UsageAdded,
@@ -34,14 +35,19 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
+def hear(listener: TurnReports, *reports: Report) -> None:
+    for report in reports:
+        listener.hear(report)
+
+
 def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Client) -> None:
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
     stream = STREAMS["claude"](ReportKinds.AGENT)
 
     for line in SAMPLE:
-        reports.apply(stream.feed(line))
-    reports.apply([MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False)])
+        hear(reports, *stream.feed(line))
+    hear(reports, MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False))
 
     notes = [line for line in client.history(claim.names.agent) if isinstance(line, Note)]
     assert [note.detail["message"] for note in notes if note.kind == "progress"] == [
@@ -67,7 +73,7 @@ def test_a_context_that_is_nearly_full_is_compacted(client: Client, used: int, s
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
-    reports.apply([UsageAdded(context_used=used, context_size=100)])
+    hear(reports, UsageAdded(context_used=used, context_size=100))
 
     assert client.show(claim.names.turn).state == state
 
@@ -85,9 +91,9 @@ def test_usage_that_the_store_did_not_take_is_counted_once_when_it_is_back(
         raise StoreDownError("away")
 
     monkeypatch.setattr(dispatch.lifecycle, "note", answer_lost)
-    reports.apply([UsageAdded(cost_micro=5)])
+    hear(reports, UsageAdded(cost_micro=5))
     monkeypatch.setattr(dispatch.lifecycle, "note", Mock(side_effect=StoreDownError("away")))
-    reports.apply([UsageAdded(cost_micro=COUNT_MAX), UsageAdded(cost_micro=7)])
+    hear(reports, UsageAdded(cost_micro=COUNT_MAX), UsageAdded(cost_micro=7))
     monkeypatch.setattr(dispatch.lifecycle, "note", note)
     reports.count_usage()
 
@@ -104,12 +110,12 @@ def test_an_agent_that_never_ends_its_tool_calls_takes_no_more_memory(
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
-    reports.apply([ToolStarted("edit", f"call-{n}") for n in range(3)])
+    hear(reports, *(ToolStarted("edit", f"call-{n}") for n in range(3)))
 
     last = client.history(claim.names.agent)[-1]
     assert isinstance(last, Note)
     assert last.detail == {"reason": "more than 2 tool calls run at once"}
-    reports.apply([ToolCompleted("edit", f"call-{n}", success=True) for n in (2, 0)])
+    hear(reports, *(ToolCompleted("edit", f"call-{n}", success=True) for n in (2, 0)))
     assert client.show(claim.names.turn).state == "tool_use"
-    reports.apply([ToolCompleted("edit", "call-1", success=True)])
+    hear(reports, ToolCompleted("edit", "call-1", success=True))
     assert client.show(claim.names.turn).state == "running"

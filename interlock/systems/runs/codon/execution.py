@@ -17,13 +17,12 @@ from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.system.agents import (
     LABEL_VARIABLE,
-    STREAMS,
     AgentProcess,
     Command,
     Exit,
-    ReportKinds,
     SpawnError,
     last_words,
+    report_stream,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
 from interlock.system.text import sentence
@@ -85,8 +84,8 @@ class CodonExecution:
         self.commands = CodonCommands(context, start, paths, previous, process_label=agent_label)
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
-        self.output_stream = STREAMS[self.format](ReportKinds.SESSION)
-        self.report_stream = STREAMS["interlock"](ReportKinds.SESSION)
+        self.output_stream = report_stream(self.format, has_session=True)
+        self.report_stream = report_stream(has_session=True)
         environment = self.commands.environment({LABEL_VARIABLE: sentinels_label})
         self.host = context.sentinel_host(start, environment)
         # Events from before the sentinels are loaded; None once they are.
@@ -214,13 +213,13 @@ class CodonExecution:
         if self.format != OutputFormat.PLAIN:
             for line in reports:
                 for report in self.report_stream.feed(line):
-                    self.transcript.feed(report)
+                    self.transcript.hear(report)
         for line in lines:
             event = {"line": line.decode(errors="replace")}
             self._observe(SentinelEventName.OUTPUT_LINE, event)
             if self.format == OutputFormat.CLAUDE:
                 for report in self.output_stream.feed(line):
-                    self.transcript.feed(report)
+                    self.transcript.hear(report)
         return bool(reports or lines)
 
     def _record_costs(self) -> None:

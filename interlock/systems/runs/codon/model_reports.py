@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections import Counter
 
 from pydantic_ai.usage import RequestUsage
 
-from interlock.system.agents import WAIT_S_MAX, UsedTokens
 from interlock.system.files import as_line, plain_text
 
 # A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000
 _LENGTH_ALWAYS_FITTING = 8_000
+# In a report of usage two kinds of tokens have other names than in one of total costs.
+IN_USAGE = {"input_tokens": "tokens_in", "output_tokens": "tokens_out"}
+RETRY_AFTER_S_MAX = 86_400  # no report may name a longer delay
 
 
 class ReportWriter:
@@ -37,7 +38,7 @@ class ReportWriter:
     def write_failed(self, error: str, *, retry_after_s: float | None) -> None:
         """Write that the agent failed, and after which time trying again may succeed."""
         fields: dict[str, object] = {"error": cut_to_report(error)}
-        if retry_after_s is not None and 0 <= retry_after_s <= WAIT_S_MAX:
+        if retry_after_s is not None and 0 <= retry_after_s <= RETRY_AFTER_S_MAX:
             fields["retry_after_s"] = -int(-retry_after_s // 1)
         self.write("failed", **fields)
 
@@ -48,30 +49,36 @@ class BookingReports:
     def __init__(self, reports: ReportWriter) -> None:
         self._reports = reports
         self._cost_micro = 0
-        self.tokens = UsedTokens()
+        self.tokens = Counter[str]()
 
     def report(self, cost_micro: int, usage: RequestUsage | None, text: str) -> None:
         """Report the text and the costs of a request; without its usage it may be billed."""
         if text:
             self._reports.write_text("message", "text", text)
-        tokens = tokens_of(usage) if usage is not None else UsedTokens()
+        tokens = tokens_of(usage) if usage is not None else Counter[str]()
         self._cost_micro += cost_micro
-        self.tokens = self.tokens.plus(tokens)
-        self._reports.write("usage", cost_micro=cost_micro, **_in_usage(tokens))
+        self.tokens += tokens
+        named = {IN_USAGE.get(name, name): number for name, number in tokens.items()}
+        self._reports.write("usage", cost_micro=cost_micro, **named)
 
     def report_total(self) -> None:
         """Report the sum of all bookings."""
-        self._reports.write("final_costs", cost_micro=self._cost_micro, tokens=asdict(self.tokens))
+        self._reports.write("final_costs", cost_micro=self._cost_micro, tokens=self.tokens)
 
 
-def tokens_of(usage: RequestUsage) -> UsedTokens:
+def tokens_of(usage: RequestUsage) -> Counter[str]:
     """Return the tokens of a request by kind.
 
     A provider counts the tokens of its cache as input too, so they are subtracted from it.
     """
     created = min(max(0, usage.cache_write_tokens), usage.input_tokens)
     read = min(max(0, usage.cache_read_tokens), usage.input_tokens - created)
-    return UsedTokens(usage.input_tokens - created - read, usage.output_tokens, created, read)
+    return Counter(
+        input_tokens=usage.input_tokens - created - read,
+        output_tokens=usage.output_tokens,
+        cache_creation_tokens=created,
+        cache_read_tokens=read,
+    )
 
 
 def cut_to_report(text: str) -> str:
@@ -81,12 +88,3 @@ def cut_to_report(text: str) -> str:
     return (
         plain if size <= _LINE_ROOM_BYTES else plain_text(text, length_max=_LENGTH_ALWAYS_FITTING)
     )
-
-
-def _in_usage(tokens: UsedTokens) -> Mapping[str, int]:
-    return {
-        "tokens_in": tokens.input_tokens,
-        "tokens_out": tokens.output_tokens,
-        "cache_creation_tokens": tokens.cache_creation_tokens,
-        "cache_read_tokens": tokens.cache_read_tokens,
-    }

@@ -6,31 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from interlock.system.agents import (
-    AgentFailed,
-    MessageWritten,
-    Progress,
-    RejectedLine,
-    Report,
-    SessionOpened,
-    ToolCompleted,
-    ToolStarted,
-    UsageAdded,
-    UsageTotal,
-    UsedTokens,
-    WorkFinished,
-)
+from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
 from interlock.system.tables import TransitionReason
 from interlock.systems.runs.failure import is_context_exceeded
 from interlock.systems.runs.machines.codon.names import Trigger
-from interlock.systems.runs.machines.limits import MICRO_MAX
 from interlock.systems.runs.plan.model import SentinelEventName
 
 TEXT_LENGTH_SHOWN = 4_000
-# By whether a total is final: the trigger, and the names of its cost and of its tokens.
-TOTALS = {
-    False: (Trigger.COSTS_UPDATED, "cost", "tokens"),
-    True: (Trigger.CODON_FINAL_COST_SET, "final_cost", "final_tokens"),
+# The names of the cost and of the tokens in the payload of each trigger.
+COSTS = {
+    Trigger.COSTS_INCREMENTED: ("cost_delta", "tokens_delta"),
+    Trigger.COSTS_UPDATED: ("cost", "tokens"),
+    Trigger.CODON_FINAL_COST_SET: ("final_cost", "final_tokens"),
 }
 Observe = Callable[[SentinelEventName, Mapping[str, Any]], None]
 # A trigger and its payload, for the codon's record.
@@ -38,7 +25,7 @@ RecordChange = tuple[Trigger, dict[str, Any]]
 
 
 @dataclass(slots=True)
-class Transcript:
+class Transcript(ReportListener):
     """The reports of one process. `observe` gets each event that sentinels may watch.
 
     `rejected` has one sentence for each line that is no report, or that no codon can use. The
@@ -52,47 +39,72 @@ class Transcript:
     context_exceeded: bool = False
     error: str = ""
     retry_after_ms: int | None = None
-    cost_micro: int = 0
-    tokens: UsedTokens = field(default_factory=UsedTokens)
+    used: UsageAdded = field(default_factory=UsageAdded)
     rejected: list[str] = field(default_factory=list)
     _messages_taken: int = 0
     _recorded_micro: int = 0
-    _costs: list[RecordChange] = field(default_factory=list)
+    _costs: list[tuple[Trigger, UsageAdded]] = field(default_factory=list)
 
-    def feed(self, report: Report | RejectedLine) -> None:
-        """Add the next report of the process."""
-        match report:
-            case SessionOpened(id):
-                self.session_id = self.session_id or id
-            case UsageAdded(cost_micro, tokens):
-                self._add(cost_micro, tokens)
-            case UsageTotal(None):
-                self.rejected.append("the total usage has no cost")
-            case UsageTotal(int(cost_micro), tokens, final):
-                self._set(cost_micro, tokens, final=final)
-            case WorkFinished():
-                self.result_received = True
-            case AgentFailed():
-                self._fail(report)
-            case RejectedLine(reason):
-                self.rejected.append(reason)
-            case _:
-                self._observe_activity(report)
+    def on_session(self, session: str) -> None:
+        """Keep the first id."""
+        self.session_id = self.session_id or session
 
-    def _observe_activity(self, report: Report) -> None:
-        """Pass the agent's activity to sentinels; the codon's record only counts the messages."""
-        match report:
-            case MessageWritten(text, continues, own=True):
-                self.messages += not continues
-                shown = {"text": text[:TEXT_LENGTH_SHOWN]}
-                self.observe(SentinelEventName.ASSISTANT_MESSAGE, shown)
-            case Progress(message):
-                self.observe(SentinelEventName.PROGRESS, {"message": message})
-            case ToolStarted(tool, id):
-                self.observe(SentinelEventName.TOOL_STARTED, {"tool": tool, "id": id})
-            case ToolCompleted(tool, id, success):
-                event = {"tool": tool, "id": id, "success": success}
-                self.observe(SentinelEventName.TOOL_COMPLETED, event)
+    def on_used(self, usage: UsageAdded) -> None:
+        """Add the usage. What is reported between two polls becomes one change."""
+        self.used = self.used.plus(usage)
+        if self._costs and self._costs[-1][0] is Trigger.COSTS_INCREMENTED:
+            usage = self._costs.pop()[1].plus(usage)
+        self._costs.append((Trigger.COSTS_INCREMENTED, usage))
+
+    def on_total(self, total: UsageAdded | None, *, added: UsageAdded, final: bool) -> None:
+        """Take the total for the usage so far."""
+        del added
+        if total is None:
+            self.rejected.append("the total usage has no cost")
+            return
+        self.used = total
+        trigger = Trigger.CODON_FINAL_COST_SET if final else Trigger.COSTS_UPDATED
+        self._costs.append((trigger, total))
+
+    def on_finished(self, summary: str) -> None:
+        """Keep that there is a result."""
+        del summary
+        self.result_received = True
+
+    def on_failed(self, failure: AgentFailed) -> None:
+        """Keep why the agent cannot go on."""
+        if failure.reason is TransitionReason.PROMPT_TOO_LONG or is_context_exceeded(failure.error):
+            self.context_exceeded, self.error = True, self.error or failure.error
+            return
+        self.error = failure.error
+        if failure.retry_after_s is not None:
+            self.retry_after_ms = failure.retry_after_s * 1_000
+
+    def on_rejected(self, reason: str, *, ends: bool) -> None:
+        """Keep the reason."""
+        del ends
+        self.rejected.append(reason)
+
+    def on_message(self, text: str, *, continues: bool, own: bool) -> None:
+        """Let sentinels see a message of the agent; the codon's record only counts them."""
+        if own:
+            self.messages += not continues
+            shown = {"text": text[:TEXT_LENGTH_SHOWN]}
+            self.observe(SentinelEventName.ASSISTANT_MESSAGE, shown)
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        """Let sentinels see it."""
+        del percent
+        self.observe(SentinelEventName.PROGRESS, {"message": message})
+
+    def on_tool_started(self, tool: str, call: str) -> None:
+        """Let sentinels see it."""
+        self.observe(SentinelEventName.TOOL_STARTED, {"tool": tool, "id": call})
+
+    def on_tool_completed(self, tool: str, call: str, *, success: bool) -> None:
+        """Let sentinels see it."""
+        event = {"tool": tool, "id": call, "success": success}
+        self.observe(SentinelEventName.TOOL_COMPLETED, event)
 
     @property
     def unrecorded_micro(self) -> int:
@@ -100,42 +112,21 @@ class Transcript:
 
         Where a provider corrected its costs downwards it is 0: recorded costs are not taken back.
         """
-        return max(0, self.cost_micro - self._recorded_micro)
+        return max(0, self.used.cost_micro - self._recorded_micro)
 
     def mark_recorded(self) -> None:
         """Note that all costs so far are written to the record."""
-        self._recorded_micro = self.cost_micro
+        self._recorded_micro = self.used.cost_micro
 
     def take_changes(self) -> list[RecordChange]:
         """Return the changes for the codon's record since the last call, in their order."""
-        changes, self._costs = self._costs, []
+        changes: list[RecordChange] = []
+        for trigger, usage in self._costs:
+            cost, tokens = COSTS[trigger]
+            changes.append((trigger, {cost: usage.cost_micro, tokens: asdict(usage.tokens)}))
+        self._costs.clear()
         if self.messages != self._messages_taken:
             self._messages_taken = self.messages
             count = {"new_count": self.messages}
             changes.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
         return changes
-
-    def _add(self, cost_micro: int, tokens: UsedTokens) -> None:
-        self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
-        self.tokens = self.tokens.plus(tokens)
-        last = self._costs[-1] if self._costs else None
-        if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
-            # Costs that are reported between two polls become one change.
-            cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = UsedTokens(**last[1]["tokens_delta"]).plus(tokens)
-            self._costs.pop()
-        added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
-        self._costs.append((Trigger.COSTS_INCREMENTED, added))
-
-    def _set(self, cost_micro: int, tokens: UsedTokens, *, final: bool) -> None:
-        trigger, cost_name, tokens_name = TOTALS[final]
-        self.cost_micro, self.tokens = cost_micro, tokens
-        self._costs.append((trigger, {cost_name: cost_micro, tokens_name: asdict(tokens)}))
-
-    def _fail(self, report: AgentFailed) -> None:
-        if report.reason is TransitionReason.PROMPT_TOO_LONG or is_context_exceeded(report.error):
-            self.context_exceeded, self.error = True, self.error or report.error
-            return
-        self.error = report.error
-        if report.retry_after_s is not None:
-            self.retry_after_ms = report.retry_after_s * 1_000

@@ -68,10 +68,11 @@ class CodonLimits:
         if self.budget_exceeded is not None:
             return True
         duration_ms = int((now - self.started_at) * 1_000)
-        usage = BudgetUsage(transcript.cost_micro, duration_ms, transcript.tokens.output_tokens)
+        used = transcript.used
+        usage = BudgetUsage(used.cost_micro, duration_ms, used.tokens.output_tokens)
         of_run = usage.plus(self.used_before)
-        for budget, used in ((self.codon.budget, usage), (self.run_budget, of_run)):
-            if budget is not None and (over := exceeded_limit(budget, used)):
+        for budget, of_it in ((self.codon.budget, usage), (self.run_budget, of_run)):
+            if budget is not None and (over := exceeded_limit(budget, of_it)):
                 self.budget_exceeded, self.policy = over, budget.exceeded
                 return True
         return False

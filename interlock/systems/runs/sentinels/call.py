@@ -17,15 +17,14 @@ from typing import Protocol, TypeAlias
 
 from interlock import KernelError
 from interlock.system.agents import (
-    STREAMS,
     CommandError,
-    PendingLines,
-    ReportKinds,
+    ReportListener,
     Sandbox,
     Tail,
     UsageAdded,
     check_command,
     process_group,
+    report_stream,
     text_of,
 )
 from interlock.system.text import sentence
@@ -205,37 +204,44 @@ def material(events: Batch) -> str:
     return "\n".join(reversed(lines))
 
 
-class _Output:
+class _Output(ReportListener):
     """The standard output of a command: books the reported costs, and keeps the other lines."""
 
     def __init__(self, book: BookCost) -> None:
         self._book = book
-        self._lines = PendingLines()
-        self._reports = STREAMS["interlock"](ReportKinds.AGENT)
-        self._last_bytes = b""
+        self._reports = report_stream(only=["usage"])
+        self._line = self._last_bytes = b""
+        self._is_usage = False
 
     @property
     def text(self) -> str:
         return text_of(self._last_bytes).strip()
 
+    def on_used(self, usage: UsageAdded) -> None:
+        """Book it."""
+        self._is_usage = True
+        self._book(usage.cost_micro)
+
     async def read(self, stream: StreamReader) -> None:
         while chunk := await stream.read(_CHUNK_BYTES):
-            self._lines.write(chunk)
-            self._take()
+            *lines, rest = (self._line + chunk).split(b"\n")
+            for line in lines:
+                self._take(line)
+            # Only the end of a longer line can be a part of the answer, and none is a report.
+            self._line = rest[-_CHUNK_BYTES - 1 :]
 
     def end(self) -> None:
-        self._lines.end()
-        self._take()
+        if self._line:
+            self._take(self._line)
+            self._line = b""
 
-    def _take(self) -> None:
-        parts = []
-        for line in self._lines.take():
-            match self._reports.feed(line) if b'"usage"' in line else ():
-                case [UsageAdded(cost_micro)]:
-                    self._book(cost_micro)
-                case _:
-                    parts.append(line + b"\n")
-        self._last_bytes = b"".join((self._last_bytes, *parts))[-OUTPUT_BYTES_MAX:]
+    def _take(self, line: bytes) -> None:
+        self._is_usage = False
+        if b'"usage"' in line:
+            for report in self._reports.feed(line):
+                self.hear(report)
+        if not self._is_usage:
+            self._last_bytes = (self._last_bytes + line + b"\n")[-OUTPUT_BYTES_MAX:]
 
 
 async def _feed(stdin: StreamWriter | None, line: bytes) -> None:

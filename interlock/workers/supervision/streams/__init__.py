@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from interlock.workers.supervision.reports import ReportStream
 from interlock.workers.supervision.streams.claude import ClaudeStream
@@ -15,3 +15,18 @@ STREAMS: Mapping[str, Callable[[ReportKinds], ReportStream]] = {
     "interlock": InterlockStream,
     "claude": lambda _kinds: ClaudeStream(),
 }
+
+
+def report_stream(
+    form: str = "interlock", *, has_session: bool = False, only: Collection[str] = ()
+) -> ReportStream:
+    """Return what reads the lines of one process: `feed` returns the reports in a line.
+
+    The form is `interlock`, of lines with our own reports, `claude`, of what Claude Code prints, or
+    `plain`, of output without reports. With `has_session` our own lines may have those of a process
+    whose session, messages and costs are recorded, and else those about work that a record
+    describes: its splitting, its blocking, mail. With `only` they are of these types. A line of
+    another type is rejected.
+    """
+    kinds = ReportKinds.SESSION if has_session else ReportKinds.AGENT
+    return InterlockStream(kinds, only) if form == "interlock" else STREAMS[form](kinds)

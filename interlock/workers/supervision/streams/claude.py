@@ -72,11 +72,11 @@ class ClaudeStream:
         self._compaction: Literal["none", "running", "ended"] = "none"
         self._error: object = None
 
-    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
+    def feed(self, line: bytes) -> Sequence[Report]:
         """Return the reports in a line in their order, with what could not be read of it."""
         return tuple(_with_fault(self._reports(line))) if line.strip() else ()
 
-    def _reports(self, line: bytes) -> Iterator[Report | RejectedLine]:
+    def _reports(self, line: bytes) -> Iterator[Report]:
         message = read_object(line, bytes_max=LINE_BYTES_MAX)
         match message.get("type"):
             case "system":
@@ -92,7 +92,7 @@ class ClaudeStream:
             case other:
                 raise LineError(f"the line has no type, it is {shown(other)}")
 
-    def _system(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+    def _system(self, message: dict[str, Any]) -> Iterator[Report]:
         match message.get("subtype"):
             case "init":
                 self._error = None
@@ -134,7 +134,7 @@ class ClaudeStream:
             error = sentence(f"the context could not be compacted: {why}")
             yield AgentFailed(plain_text(error), TransitionReason.COMPACTION_FAILED)
 
-    def _assistant(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+    def _assistant(self, message: dict[str, Any]) -> Iterator[Report]:
         inner = _inner(message)
         self._error = message.get("error")
         main = message.get("parent_tool_use_id") is None
@@ -163,7 +163,7 @@ class ClaudeStream:
         if texts or (own and not continues):
             yield MessageWritten(plain_text("\n".join(texts)), continues=continues, own=own)
 
-    def _started(self, call_id: str, tool: str) -> Report | RejectedLine:
+    def _started(self, call_id: str, tool: str) -> Report:
         if call_id in self._tools:
             return RejectedLine(f"the tool call {shown(call_id)} was started twice")
         if len(self._tools) >= OPEN_TOOLS_MAX:
@@ -171,7 +171,7 @@ class ClaudeStream:
         self._tools[call_id] = tool
         return ToolStarted(tool, call_id)
 
-    def _user(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+    def _user(self, message: dict[str, Any]) -> Iterator[Report]:
         inner = _inner(message)
         if isinstance(inner.get("content"), str):
             return
@@ -184,7 +184,7 @@ class ClaudeStream:
                 else:
                     yield ToolCompleted(tool, call_id, success=block.get("is_error") is not True)
 
-    def _result(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+    def _result(self, message: dict[str, Any]) -> Iterator[Report]:
         # A tool call without a result has ended with the process, and did not succeed.
         open_tools, self._tools = self._tools, {}
         for call_id, tool in open_tools.items():
@@ -205,7 +205,7 @@ class ClaudeStream:
         return AgentFailed(_error(message, subtype, str(ended)), _reason(message, labels))
 
 
-def _with_fault(reports: Iterator[Report | RejectedLine]) -> Iterator[Report | RejectedLine]:
+def _with_fault(reports: Iterator[Report]) -> Iterator[Report]:
     """Yield the reports up to an error, and then the error as a RejectedLine."""
     try:
         yield from reports

@@ -7,7 +7,7 @@ this module says which. A line of another type is rejected with a sentence.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum, auto
 from functools import partial
 from typing import Annotated, Any, TypeAlias
@@ -82,30 +82,34 @@ class InterlockStream:
     line_bytes_max = LINE_BYTES_MAX
     reports_result = True
 
-    def __init__(self, kinds: ReportKinds) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: ReportKinds, only: Collection[str] = ()) -> None:
+        self._kinds, self._only = kinds, only
 
-    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
+    def feed(self, line: bytes) -> Sequence[Report]:
         """Return the line's report, or the reason why it has none; nothing for a blank line."""
-        return (parse_line(line, self._kinds),) if line.strip() else ()
+        return (parse_line(line, self._kinds, self._only),) if line.strip() else ()
 
 
-def parse_line(line: bytes, kinds: ReportKinds) -> Report | RejectedLine:
-    """Read one line. Never raises: a faulty line becomes a RejectedLine with one sentence."""
+def parse_line(line: bytes, kinds: ReportKinds, only: Collection[str] = ()) -> Report:
+    """Read one line, of one of these types if any is given.
+
+    Never raises: a faulty line becomes a RejectedLine with one sentence.
+    """
     message: dict[str, Any] = {}
     try:
         message = read_object(line, bytes_max=LINE_BYTES_MAX)
         check_plain(message)
-        return _report(message, kinds)
+        return _report(message, kinds, only)
     except LineError as error:
         return RejectedLine(str(error), ends=message.get("type") in _ENDS_WITHOUT_SUCCESS)
 
 
-def _report(message: dict[str, Any], kinds: ReportKinds) -> Report:
+def _report(message: dict[str, Any], kinds: ReportKinds, only: Collection[str]) -> Report:
     if "type" not in message:
         raise LineError("the line has no type")
     name = message["type"]
-    known = [known for known, (accepted, _, _) in _LINES.items() if kinds in accepted]
+    accepted = [known for known, (of_kinds, _, _) in _LINES.items() if kinds in of_kinds]
+    known = [known for known in accepted if not only or known in only]
     if not isinstance(name, str) or name not in known:
         raise LineError(f"{shown(name)} is no type of report; known: {', '.join(known)}")
     _, make, _ = _LINES[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interlock.workers.supervision.reports import RejectedLine, Report
+from interlock.workers.supervision.reports import Report
 from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX
 
 
@@ -14,7 +14,7 @@ class PlainStream:
     line_bytes_max = LINE_BYTES_MAX
     reports_result = False
 
-    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
+    def feed(self, line: bytes) -> Sequence[Report]:
         """Return nothing, even for a line that looks like a report."""
         del line
         return ()

@@ -29,8 +29,8 @@ def transcript() -> Transcript:
 
 
 def test_costs_between_two_polls_become_one_change(transcript: Transcript) -> None:
-    transcript.feed(UsageAdded(5, UsedTokens(1, 2)))
-    transcript.feed(UsageAdded(7, UsedTokens(10, 20)))
+    transcript.hear(UsageAdded(5, UsedTokens(1, 2)))
+    transcript.hear(UsageAdded(7, UsedTokens(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}
@@ -41,9 +41,9 @@ def test_costs_between_two_polls_become_one_change(transcript: Transcript) -> No
 
 def test_no_sum_is_ever_more_than_a_record_can_count(transcript: Transcript) -> None:
     for _ in range(3):
-        transcript.feed(UsageAdded(MICRO_MAX, MAXIMUM))
+        transcript.hear(UsageAdded(MICRO_MAX, MAXIMUM))
 
-    assert (transcript.cost_micro, transcript.tokens, transcript.unrecorded_micro) == (
+    assert (transcript.used.cost_micro, transcript.used.tokens, transcript.unrecorded_micro) == (
         MICRO_MAX,
         MAXIMUM,
         MICRO_MAX,
@@ -69,14 +69,14 @@ def test_no_sum_is_ever_more_than_a_record_can_count(transcript: Transcript) -> 
 def test_costs_that_are_not_recorded_yet_are_known(
     transcript: Transcript, reports: list[Any], unrecorded: int
 ) -> None:
-    transcript.feed(UsageAdded(10))
+    transcript.hear(UsageAdded(10))
     assert transcript.unrecorded_micro == 10
     transcript.take_changes()
     assert transcript.unrecorded_micro == 10, "a change that was taken may still be refused"
     transcript.mark_recorded()
 
     for report in reports:
-        transcript.feed(report)
+        transcript.hear(report)
 
     assert transcript.unrecorded_micro == unrecorded
     transcript.mark_recorded()
@@ -96,18 +96,18 @@ def test_a_total_replaces_the_costs_so_far(
     *,
     final: bool,
 ) -> None:
-    transcript.feed(UsageAdded(90, UsedTokens(80)))
+    transcript.hear(UsageAdded(90, UsedTokens(80)))
     transcript.take_changes()
-    transcript.feed(UsageTotal(7, UsedTokens(1), final, UsageAdded(3)))
+    transcript.hear(UsageTotal(7, UsedTokens(1), final, UsageAdded(3)))
 
     trigger, cost, tokens = change
     ((taken, payload),) = transcript.take_changes()
     assert (taken, payload[cost], payload[tokens]["input_tokens"]) == (trigger, 7, 1)
-    assert (transcript.cost_micro, transcript.tokens) == (7, UsedTokens(1))
+    assert (transcript.used.cost_micro, transcript.used.tokens) == (7, UsedTokens(1))
 
 
 def test_a_total_of_an_unknown_cost_is_rejected(transcript: Transcript) -> None:
-    transcript.feed(UsageTotal(None, UsedTokens(5), final=True))
+    transcript.hear(UsageTotal(None, UsedTokens(5), final=True))
 
     assert transcript.rejected == ["the total usage has no cost"]
     assert transcript.take_changes() == []
@@ -124,14 +124,14 @@ def test_a_total_of_an_unknown_cost_is_rejected(transcript: Transcript) -> None:
 def test_a_failure_may_say_that_the_context_is_exceeded(
     transcript: Transcript, report: AgentFailed, *, exceeded: bool
 ) -> None:
-    transcript.feed(report)
+    transcript.hear(report)
 
     assert (transcript.context_exceeded, transcript.error) == (exceeded, report.error)
 
 
 def test_a_full_context_is_not_the_error_where_another_is_known(transcript: Transcript) -> None:
-    transcript.feed(AgentFailed("no disk", retry_after_s=3))
-    transcript.feed(AgentFailed("", TransitionReason.PROMPT_TOO_LONG))
+    transcript.hear(AgentFailed("no disk", retry_after_s=3))
+    transcript.hear(AgentFailed("", TransitionReason.PROMPT_TOO_LONG))
 
     assert (transcript.context_exceeded, transcript.error) == (True, "no disk")
     assert transcript.retry_after_ms == 3_000
@@ -146,6 +146,6 @@ def test_only_the_agents_own_messages_count() -> None:
         MessageWritten("of a subagent", own=False),
     ]
     for report in reports:
-        transcript.feed(report)
+        transcript.hear(report)
 
     assert (transcript.messages, seen) == (1, ["one", "more"])

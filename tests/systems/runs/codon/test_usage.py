@@ -38,7 +38,7 @@ def limits(
 
 def reason_to_end(made: CodonLimits, *, silent_s: float = AGO_S) -> str | None:
     transcript = Transcript(lambda _name, _data: None)
-    transcript.feed(USED)
+    transcript.hear(USED)
     return made.reason_to_end(transcript, time.monotonic() - silent_s)
 
 

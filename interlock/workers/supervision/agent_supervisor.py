@@ -1,0 +1,72 @@
+"""The supervisor of one agent under one lease, which is all that most systems need."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+
+from interlock.git.errors import GitError
+from interlock.kernel.effect import Effect
+from interlock.kernel.errors import KernelError
+from interlock.workers.engine.records import Records
+from interlock.workers.engine.work import EffectWork, Outcome
+from interlock.workers.processes.agent.process import AgentProcess, Exit
+from interlock.workers.supervision.launch import LaunchSpec
+from interlock.workers.supervision.leased_process import Command
+from interlock.workers.supervision.listener import ReportListener
+from interlock.workers.supervision.streams import report_stream
+from interlock.workers.supervision.supervisor import Supervisor
+
+STOPPED = "stopped"  # the reason for ending an agent whose lease is to end
+
+
+class AgentSupervisor(Supervisor, ReportListener):
+    """Runs the command of one agent under the lease `work`, and fires the outcome.
+
+    It hears what the agent reports: override the methods of the reports that you need. With
+    `accepted` these types of lines are reports, and any other is rejected. An agent that is
+    stopped gets SIGTERM, and SIGKILL after `grace_s`.
+    """
+
+    accepted: Collection[str] = ()
+    grace_s = 10.0
+
+    def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
+        super().__init__(spec, records, machine, effect)
+        self.work: EffectWork = self.adopt(machine, effect, spec.key, spec.token)
+        self._stream = report_stream(only=self.accepted)
+
+    @abstractmethod
+    def command(self) -> Command:
+        """Prepare the work, and return the command of the agent."""
+
+    @abstractmethod
+    def outcome(self, ended: Exit) -> Outcome:
+        """Return the outcome of an agent whose process has ended, none of it is left."""
+
+    @abstractmethod
+    def failure(self, error: str) -> Outcome:
+        """Return the outcome where git, the store or the system refused what the agent needs."""
+
+    def run(self) -> None:
+        """Run the agent to its end, and fire its outcome."""
+        with self.heartbeat.holding(self.work.held):
+            try:
+                outcome = self.outcome(self.run_agent(self.command()))
+            except (GitError, KernelError, OSError) as error:
+                outcome = self.failure(str(error))
+            self.work.fire_or_settle(outcome)
+
+    def run_agent(self, command: Command) -> Exit:
+        """Run the command to its end. Raises SpawnError."""
+        return self.run_command(command, lambda: (self.work,), read=self._read, act=self.act)
+
+    def act(self, process: AgentProcess) -> None:
+        """Do what is due while the agent runs: end it when the work is stopped. Often called."""
+        if self.work.stopped.is_set():
+            process.end(STOPPED, grace_s=self.grace_s)
+
+    def _read(self, process: AgentProcess) -> None:
+        for line in process.reports():
+            for report in self._stream.feed(line):
+                self.hear(report)
