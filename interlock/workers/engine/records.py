@@ -17,7 +17,7 @@ from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
 from interlock.kernel.restoration import Restoration
-from interlock.kernel.store.codec import digest, encode, reading
+from interlock.kernel.store.codec import digest, encode, nonce_of, reading
 from interlock.kernel.store.commands import (
     NO_WARRANT,
     Call,
@@ -39,7 +39,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
-from interlock.workers.engine.leases import initial_lease, lease_of_creation
+from interlock.workers.engine.leases import initial_lease
 from interlock.workers.engine.submission import check_submission
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
@@ -185,6 +185,7 @@ class Records:
         already.
         """
         check_submission(payload, new_id, priority)
+        nonce = nonce_of(f"{leased_by} creates {new_id}")  # a repeat finds its lease by it
         fired = self.dispatch.lifecycle.create(
             machine,
             new_id,
@@ -193,12 +194,12 @@ class Records:
             priority=priority,
             countdown=countdown,
             bounds=bounds,
-            initial_lease=self._offer(leased_by, uuid4().hex[:8]) if leased_by else None,
+            initial_lease=self._offer(leased_by, nonce) if leased_by else None,
             begins=begins,
         )
         if not leased_by:
             return fired
-        return replace(fired, lease=lease_of_creation(self.dispatch, new_id, leased_by))
+        return replace(fired, lease=initial_lease(self.dispatch, new_id, nonce, leased_by))
 
     def fire(
         self,

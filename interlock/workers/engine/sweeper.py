@@ -6,16 +6,22 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from celery import Celery
 
 from interlock.kernel.errors import (
     AnotherVersionError,
+    InvalidIdError,
     KernelError,
+    StoreDownError,
     StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
     TableFunctionError,
     UnreadableRecordError,
 )
@@ -37,6 +43,8 @@ Pass = Callable[[Records, int], Counter[str]]
 Due = Callable[[Records], Collection[int]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
+AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
+Polled = TypeVar("Polled")
 OUT_OF_TIME = "out of time"  # counted among the statuses of items, and no status of one
 # A sweep is late when so much more than two of its periods has passed since a run of it ended.
 LATE_S = 30.0
@@ -109,6 +117,40 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
             log.exception("%s cannot be swept; it is tried again later", name)
             seen["failed"] += 1
     return seen
+
+
+def poll_and_act(
+    members: Sequence[str],
+    poll: Callable[[Sequence[str]], Sequence[Polled]],
+    act: Callable[[Polled], str],
+) -> Counter[str]:
+    """Poll members of an index with one call, act on each, and count the results.
+
+    A corrupt one fails that call for all, so each is polled alone then.
+    """
+    try:
+        polled = poll(members)
+    except AWAY:
+        raise
+    except (StoreError, InvalidIdError):
+        return act_on_each({one: partial(_poll_one, one, poll, act) for one in members})
+    found = zip(members, polled, strict=True)
+    return act_on_each({member: partial(act, one) for member, one in found})
+
+
+def _poll_one(
+    member: str,
+    poll: Callable[[Sequence[str]], Sequence[Polled]],
+    act: Callable[[Polled], str],
+) -> str:
+    try:
+        (polled,) = poll([member])
+    except AWAY:
+        raise
+    except (StoreError, InvalidIdError) as refusal:
+        log.warning("%s is corrupt and stays where it is: %s", member, refusal)
+        return "failed"
+    return act(polled)
 
 
 @contextmanager

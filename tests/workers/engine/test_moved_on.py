@@ -253,6 +253,32 @@ def test_a_damaged_effect_keeps_no_other_from_being_published(running: Running) 
     assert found == Counter(failed=1, published=1)
 
 
+def test_what_is_no_effect_keeps_no_effect_from_being_published(running: Running) -> None:
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    hurry(running, "one")
+    partition = partition_of("one")
+    running.dispatch.client.zadd(running.dispatch.keys.effects(partition), {"garbage": 1})
+
+    found = orphans.run(sweeping(running.dispatch), partition)
+
+    assert found == Counter(failed=1, published=1)
+
+
+@pytest.mark.parametrize("line", ["damaged", "soon 1 - 0"])
+def test_a_damaged_timer_keeps_no_other_from_firing(running: Running, line: str) -> None:
+    damaged, whole = of_one_partition(2)
+    for record_id in (damaged, whole):
+        payload = {**thread("jot"), "hold": True, "expires_s": 1}
+        running.client.submit(payload, machine="thread", id=record_id)
+    running.dispatch.client.hset(running.dispatch.keys.record(damaged), "t:expiry", line)
+
+    def dismissed() -> bool:
+        stalls.run(sweeping(running.dispatch), partition_of(whole))
+        return running.dispatch.views.record(whole).state == "dismissed"
+
+    until(dismissed, what="the other timer fires")
+
+
 def test_a_store_that_is_away_ends_the_sweep_at_once(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

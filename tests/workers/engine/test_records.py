@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from interlock.kernel.errors import FencedError, GuardRefusedError, HeldError
 from interlock.kernel.event import Event, Note
+from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine.records import Records
 from interlock.workers.gateways.server import EmbeddedServer
@@ -13,6 +16,13 @@ from tests.systems.tasks.claims import claimed
 from tests.systems.threads.threads import client_of
 
 AGENT = {"name": "a", "role": "any", "command": "true", "task": "b/t"}
+DELIVERY = {
+    "endpoint": "acme",
+    "kind": "record.ended",
+    "record": "one",
+    "machine": "thread",
+    "at_ms": 1,
+}
 CLAIM = {"owner": "ann", "identity": "unknown", "at_ms": 1}
 
 
@@ -33,6 +43,21 @@ def test_a_creator_gets_the_same_lease_again_and_another_one_gets_none(client: C
     assert (again.granted.key, again.granted.token) == (first.key, first.token)
     with pytest.raises(HeldError, match="another holder"):
         records.create("agent", "b/a", AGENT, leased_by="elsewhere")
+
+
+def test_a_creator_does_not_get_what_its_own_process_has_claimed_since(client: Client) -> None:
+    records, leases = assigned(client), client.dispatch.leases
+    create = partial(records.create, "delivery", "d", DELIVERY, leased_by="here")
+    first = create().granted
+    leases.release(first, counted=False)
+    effect = client.dispatch.effect("delivery", first.name)
+    by_message = leases.claim(
+        first.key, effect, nonce="message", holder="here", schema=first.record.schema
+    )
+    assert isinstance(by_message, Lease)
+
+    with pytest.raises(HeldError, match="another holder"):
+        create()
 
 
 def test_a_caller_gets_the_lease_of_the_state_that_its_trigger_leads_to(client: Client) -> None:

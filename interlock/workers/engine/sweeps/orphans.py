@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 
@@ -16,10 +15,6 @@ from interlock.kernel.errors import (
     FencedError,
     HeldError,
     IllegalTransitionError,
-    StoreDownError,
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
     TableFunctionError,
     UnknownStateError,
 )
@@ -33,7 +28,7 @@ from interlock.kernel.store.views import WORKER_LOST
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
+from interlock.workers.engine.sweeper import Sweep, fire, left_to_others, poll_and_act
 from interlock.workers.engine.task_events import show_lost
 
 log = logging.getLogger(__name__)
@@ -42,7 +37,6 @@ ACTOR = "orphans"
 DETAIL_MAX = 2_000
 QUEUE_LENGTH_LONG = 1_000
 REPUBLISH_DELAY_MS = 15 * 60_000
-AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
 def due(records: Records) -> list[int]:
@@ -60,16 +54,7 @@ def run(records: Records, partition: int) -> Counter[str]:
     poll = partial(
         dispatch.indexes.poll_effects, partition, gate_open=server.gate_open, server=server.server
     )
-    try:
-        polled = poll(members)
-    except AWAY:
-        raise
-    except StoreError:
-        # One corrupt entry fails the script for all, so each is polled alone.
-        return act_on_each({each: partial(_poll_one, dispatch, poll, each) for each in members})
-    act = partial(_act, dispatch, QueueLengths(dispatch))
-    acts: dict[str, Callable[[], str]] = {due.key: partial(act, due) for due in polled}
-    return act_on_each(acts)
+    return poll_and_act(members, poll, partial(_act, dispatch, QueueLengths(dispatch)))
 
 
 class QueueLengths:
@@ -88,17 +73,6 @@ class QueueLengths:
         return (
             self.length(name) >= QUEUE_LENGTH_LONG and self.now_ms() - since_ms < REPUBLISH_DELAY_MS
         )
-
-
-def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[DueEffect]], member: str) -> str:
-    try:
-        due = poll([member])[0]
-    except AWAY:
-        raise
-    except StoreError as refusal:
-        log.warning("%s is corrupt and stays where it is: %s", member, refusal)
-        return "failed"
-    return _act(dispatch, QueueLengths(dispatch), due)
 
 
 def _act(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:

@@ -6,7 +6,6 @@ What it can get wrong: a timer fires late while no beat or no worker is up. None
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 
 from interlock.kernel.effect import Kind
@@ -16,7 +15,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueTimer
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.sweeper import Sweep, act_on_each, fire, left_to_others
+from interlock.workers.engine.sweeper import Sweep, fire, left_to_others, poll_and_act
 
 ACTOR = "stalls"
 NOTED = ("noted", "replayed")
@@ -32,11 +31,8 @@ def run(records: Records, partition: int) -> Counter[str]:
     """Poll the due timers of one partition, and act on each."""
     dispatch = records.dispatch
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
-    polled = dispatch.indexes.poll_timers(partition, members)
-    acts: dict[str, Callable[[], str]] = {
-        f"{due.record_id}:{due.name}": partial(_try, dispatch, due) for due in polled
-    }
-    return act_on_each(acts)
+    poll = partial(dispatch.indexes.poll_timers, partition)
+    return poll_and_act(members, poll, partial(_try, dispatch))
 
 
 def _try(dispatch: Dispatch, due: DueTimer) -> str:
