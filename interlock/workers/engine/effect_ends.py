@@ -142,6 +142,8 @@ class EffectEnds(ABC):
             outcome = work.limit.outcome(str(late))
         except StoreError as refusal:
             raise EffectRetriedError(f"given up: {refusal}") from refusal
+        except Exception as failure:  # noqa: BLE001 - whatever the handler's function raises
+            return self._retry_later(work, failure)
         return self._fire(work, outcome) if outcome else self._retry_later(work, late)
 
     def _wait_for_others(

@@ -277,8 +277,9 @@ class Runner(EffectEnds):
         """End an attempt whose handler goes on; the next one gets a process that can be killed."""
         with suppress(KernelError, UnusableResultError):
             work.results.mark_hung()
-        ended = Performed.of(partial(self._end_late, work))
-        self.heartbeat.drop(work.held)
-        if used := self._working.pop(work, None):
-            free(self.dispatch, used)
-        return ended
+        try:
+            return Performed.of(partial(self._end_late, work))
+        finally:
+            self.heartbeat.drop(work.held)
+            if used := self._working.pop(work, None):
+                free(self.dispatch, used)

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from structlog.contextvars import get_contextvars
@@ -13,7 +14,7 @@ from structlog.contextvars import get_contextvars
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
-from interlock.workers.engine import capability_call, effect_ends
+from interlock.workers.engine import capability_call, effect_ends, time_limits
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
@@ -325,6 +326,36 @@ def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
 
     assert running.perform("one", lose).startswith("retry: given up")
     assert running.entry("one").state == "leased"
+
+
+def test_a_lease_of_what_hangs_is_not_renewed_though_its_end_cannot_be_told(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved()
+    effect = running.dispatch.effect
+    monkeypatch.setattr(
+        running.dispatch, "effect", lambda *names: replace(effect(*names), timeout_ms=50)
+    )
+    monkeypatch.setattr(time_limits, "STOP_S", 0.1)
+    over, replaced = threading.Event(), threading.Event()
+    monkeypatch.setattr(running.runner.limits, "on_hung", lambda *_: replaced.set())
+
+    def fail(_: str) -> Outcome:
+        raise ValueError("it cannot be told")
+
+    def hang(work: EffectWork) -> Outcome:
+        work.limit.outcome = fail
+        over.wait(180)
+        return DONE
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(running.perform, "one", hang)
+        try:
+            assert replaced.wait(20), "another thread takes the place of this one"
+            assert running.runner.heartbeat.count() == 0
+        finally:
+            over.set()
+        answer.result(60)
 
 
 def test_the_runner_drops_finished_work(running: Running) -> None:
