@@ -137,6 +137,20 @@ def test_families_that_are_busy_hide_none_that_can_be_pruned(running: Running) -
     assert prune.run(sweeping(running.dispatch), partition_of(last))["pruned"] == 1
 
 
+def test_families_of_a_machine_that_is_gone_hide_none_that_can_be_pruned(
+    running: Running,
+) -> None:
+    *gone, last = of_one_partition(BATCH + 1)
+    for one in (*gone, last):
+        running.client.submit(thread("jot"), machine="thread", id=one)
+        running.client.cancel(one)
+    for one in gone:
+        running.dispatch.client.hset(running.dispatch.keys.record(one), "machine", "removed")
+
+    assert pruned(running, last) == Counter(refused=BATCH)
+    assert pruned(running, last) == Counter(pruned=1)
+
+
 def test_a_child_that_lives_keeps_its_whole_family(running: Running) -> None:
     children = Records(running.client).split_and_spawn("one")
     running.client.cancel("one")

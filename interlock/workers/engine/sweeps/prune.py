@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.errors import StoreError, UnknownRecordError
 from interlock.kernel.event import Event
 from interlock.kernel.families import countdowns_begun
 from interlock.kernel.record import Record, RecordId, ancestors, root_of
@@ -45,15 +45,26 @@ def _before_ms(dispatch: Dispatch) -> int:
 
 
 def _prune(dispatch: Dispatch, root: RecordId) -> str:
-    if _needed(dispatch, root):
+    """Prune a family. One that stays is postponed: many of them hide none that can be pruned."""
+    try:
+        status = _pruned(dispatch, root)
+    except StoreError:
+        raise
+    except Exception:
         dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
+        raise
+    if status == "busy":
+        dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
+    return status
+
+
+def _pruned(dispatch: Dispatch, root: RecordId) -> str:
+    if _needed(dispatch, root):
         return "busy"
     family = list(_family(dispatch, root))
     for record in family:
         stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
         if not isinstance(stage, Terminal) or record.entries:
-            # Postponed, so that many busy families do not hide those that can be pruned.
-            dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
             return "busy"
     if dispatch.settings.archive:
         _archive(dispatch, dispatch.settings.archive, root, family)
