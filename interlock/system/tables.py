@@ -24,9 +24,6 @@ from interlock.kernel.record import (
     Record,
     RecordContent,
     partition_of,
-    record_id,
-    root_of,
-    split_key,
 )
 from interlock.kernel.scales import Ranked
 from interlock.kernel.shortened import shortened
@@ -60,8 +57,5 @@ __all__ = [
     "dollars",
     "partition_of",
     "problem_of",
-    "record_id",
-    "root_of",
     "shortened",
-    "split_key",
 ]

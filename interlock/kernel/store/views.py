@@ -20,6 +20,7 @@ from interlock.kernel.record import (
     RecordId,
     partition_of,
     place_of,
+    record_id,
     root_of,
 )
 from interlock.kernel.store import codec
@@ -153,10 +154,10 @@ class Views:
         """Yield the ids of a machine's records, each once.
 
         With `root`, only those of that family; with `states`, only those in these states. In each
-        state, the longest there comes first, or last with `newest`.
+        state, the longest there comes first, or last with `newest`. Raises InvalidIdError.
         """
         names = [*states] or [stage.state for stage in machine.stages]
-        partitions = range(PARTITIONS) if root is None else (partition_of(root),)
+        partitions = range(PARTITIONS) if root is None else (partition_of(record_id(root)),)
         keys = [StateKey(machine.name, str(name), at) for name in names for at in partitions]
         seen = set[RecordId]()
         # Twice: one round can miss a record that moves from a state that is still to be read to a
@@ -254,15 +255,14 @@ class Views:
             }
             for record in records
         }
-        found: dict[str, dict[str, str]] = {record_id: {} for record_id in waiting}
-        asked = (record_id for record_id, suffixes in waiting.items() if suffixes)
-        for record_id, lines in self.latest(asked, FAILURE_LINES).items():
+        found: dict[str, dict[str, str]] = {one: {} for one in waiting}
+        for one, lines in self.latest(filter(waiting.get, waiting), FAILURE_LINES).items():
             for note in lines:
                 if not isinstance(note, Note) or note.kind not in (EFFECT_FAILED, LAPSE):
                     continue
-                if (suffix := note.detail.get("effect")) in waiting[record_id]:
+                if (suffix := note.detail.get("effect")) in waiting[one]:
                     error = note.detail.get("detail") or WORKER_LOST
-                    found[record_id].setdefault(suffix, str(error))
+                    found[one].setdefault(suffix, str(error))
         return found
 
     def count_in_states(self, state_keys: Collection[StateKey]) -> dict[StateKey, int]:

@@ -19,16 +19,16 @@ from interlock.system.agents import check_command
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError
 from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
 from interlock.system.records import Records
-from interlock.system.tables import PRIORITY_DEFAULT, Record, root_of, split_key
+from interlock.system.tables import PRIORITY_DEFAULT, Record
 from interlock.systems.tasks import external_claim
-from interlock.systems.tasks.claim_names import ClaimNames
+from interlock.systems.tasks.claim_names import ClaimNames, claim_of
 from interlock.systems.tasks.claims import (
     claim_payload,
     deadline_fields,
     queued_tasks,
 )
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, Trigger
+from interlock.systems.tasks.machines.task.names import State, Trigger, backlog_of
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.reassignment import requeue
@@ -172,7 +172,7 @@ class Tasks:
         no longer held with this token, GuardRefusedError with the needed level if the owner's trust
         is too low, InvalidPayloadError for a wrong part and for a task that is no subtask.
         """
-        task, suffix = split_key(key)
+        task, suffix = claim_of(key)
         if trigger == Trigger.RELEASED and external_claim.confirm_stop(self.records, key, token):
             return self.client.show(task)
         fields = dict(payload or {})
@@ -233,7 +233,7 @@ class Tasks:
         The reports are tool_started and tool_completed, with `tool`, compact_needed and compacted.
         Raises FencedError if the claim is no longer held with this token.
         """
-        task = split_key(key)[0]
+        task = claim_of(key)[0]
         if self.heartbeat(key, token) in ("stop", "lost"):
             raise FencedError(task, "token")
         found = self.client.show(task)
@@ -264,7 +264,7 @@ class Tasks:
         states: dict[str, Counter[str]] = {}
         for state in (str(stage.state) for stage in machine.stages):
             for record_id in self.records.views.ids(machine, states=[state]):
-                states.setdefault(root_of(record_id), Counter())[state] += 1
+                states.setdefault(backlog_of(record_id), Counter())[state] += 1
         return [
             {"backlog": name, "tasks": counts.total(), "states": dict(counts)}
             for name, counts in sorted(states.items())

@@ -11,7 +11,7 @@ from typing import Any
 from interlock import CallError, Client, ConflictError, Event, Note
 from interlock.system.errors import FencedError, HeldError
 from interlock.system.records import Records
-from interlock.system.tables import Record, record_id
+from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import CLAIM_STATES
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State, Trigger
@@ -97,8 +97,7 @@ class FailedTasks:
     def _records(self, backlog: str | None, limit: int = LISTED_MAX) -> list[Record[TaskData]]:
         machines = self.client.records.machines
         if backlog:
-            root = record_id(backlog)
-            ids = self.views.ids(machines["task"], root=root, states=[State.FAILED])
+            ids = self.views.ids(machines["task"], root=backlog, states=[State.FAILED])
             records = self.views.each_record(ids, readable_by=machines)
             given_up = filter(_is_given_up, records)
             return nsmallest(limit, given_up, key=lambda record: record.since_ms)

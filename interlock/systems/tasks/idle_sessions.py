@@ -12,7 +12,7 @@ from typing import Any
 from interlock import CallError, KernelError
 from interlock.system.errors import FencedError
 from interlock.system.records import Records
-from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.agent_slots import Occupant, occupants
 from interlock.systems.tasks.claims import may_be_claimed
 from interlock.systems.tasks.machines.agent.table import State as AgentState
@@ -58,7 +58,7 @@ class IdleSessions:
         """
         alike = session_fields(task.data)
         for occupant, agent in self._idle:
-            same = root_of(agent.id) == root_of(task.id) and dict(occupant.takes) == alike
+            same = agent.root == task.root and dict(occupant.takes) == alike
             if same and may_be_claimed(self.records, task, agent=agent.id):
                 self._idle.remove((occupant, agent))
                 return True

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from interlock import Client
 from interlock.system.records import RecordInState, StateKey
-from interlock.system.tables import PARTITIONS, Record, partition_of, root_of
+from interlock.system.tables import PARTITIONS, Record, partition_of
 from interlock.system.top import AgedRecord
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claim_row import SCANNED_MAX, ClaimRecords, ClaimRow, age_s, row_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.task.names import State, backlog_of
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.settings import TaskSettings
@@ -172,7 +172,7 @@ class TasksReader:
         dead = {key: limits.pop(key) for key in _only(limits, ("agent", AgentState.DEAD))}
         scanned = views.list_in_states(limits)
         pages = [*scanned.values(), *views.list_in_states(dead, newest=True).values()]
-        kept = [[row for row in page if root_of(row.id) == self.backlog] for page in pages]
+        kept = [[row for row in page if backlog_of(row.id) == self.backlog] for page in pages]
         found = _by_state(kept)
         partial = any(len(page) == SCANNED_MAX for page in scanned.values())
         return StateCounts(

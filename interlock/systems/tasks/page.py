@@ -23,7 +23,7 @@ from interlock.system.pages import (
     look_at_diff,
     shown_diff,
 )
-from interlock.system.tables import Record, dollars, root_of
+from interlock.system.tables import Record, dollars
 from interlock.system.text import duration
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
@@ -32,7 +32,7 @@ from interlock.systems.tasks.claim_sandbox import level_text
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTask, FailedTasks
 from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData
-from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.task.names import State, backlog_of
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
 from interlock.systems.tasks.overview import TasksReader
 from interlock.systems.tasks.starved import find_starved
@@ -70,9 +70,7 @@ def view(client: Client, query: Mapping[str, str]) -> list[Section]:
 def panel(client: Client, record: Record[TaskData]) -> list[Section]:
     """Return the signals of a task with what was found, and the output of its agent."""
     signals = _signals(record)
-    links: list[Part] = [
-        Sentence(Link({"backlog": root_of(record.id)}, "All tasks of its backlog"))
-    ]
+    links: list[Part] = [Sentence(Link({"backlog": record.root}, "All tasks of its backlog"))]
     if record.data.get("repo") and record.data["claimed"]:
         links.insert(0, Sentence(Link({"diff": record.id}, "The diff of its work")))
     parts = [*links, *signals, *_owner(client, record)]
@@ -191,7 +189,7 @@ def _trust(client: Client, backlog: str) -> Section:
     rows = [
         (
             Link(row["id"], row["name"]),
-            Link({"backlog": root_of(row["id"])}, root_of(row["id"])),
+            Link({"backlog": backlog_of(row["id"])}, backlog_of(row["id"])),
             row["role"],
             StateName("identity", row["trust"]),
             row["successes"],

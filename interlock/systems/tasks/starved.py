@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from interlock.system.records import RecordInState, Records, StateKey
-from interlock.system.tables import PARTITIONS, RecordContent, partition_of, root_of
+from interlock.system.tables import PARTITIONS, RecordContent, partition_of
 from interlock.system.top import AgedRecord
 from interlock.systems.tasks.claim_row import SCANNED_MAX, age_s
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.task.names import State, backlog_of
 from interlock.systems.tasks.waits import Starvation, may_starve
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them
@@ -41,8 +41,8 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     # Other backlogs may share the partition of one, so more of it is read.
     limits = dict.fromkeys(counts, SCANNED_MAX) if backlog else _limits(counts)
     read = [row for page in views.list_in_states(limits).values() for row in page]
-    others = sum(root_of(row.id) != backlog for row in read) if backlog else 0
-    opened = [row for row in read if not backlog or root_of(row.id) == backlog]
+    others = sum(backlog_of(row.id) != backlog for row in read) if backlog else 0
+    opened = [row for row in read if not backlog or backlog_of(row.id) == backlog]
     tasks = _with_few_dependencies(records, _oldest(opened))
     candidates = [task for task in tasks if may_starve(task)]
     starvation, now_ms = Starvation(records, candidates), views.now_ms()

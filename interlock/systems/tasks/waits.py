@@ -8,7 +8,7 @@ from functools import cached_property
 
 from interlock import Event, Note
 from interlock.system.records import Records
-from interlock.system.tables import Record, RecordContent, root_of
+from interlock.system.tables import Record, RecordContent
 from interlock.system.tables import RecordData as Data
 from interlock.system.text import sentence
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS
@@ -72,7 +72,7 @@ class Starvation:
 
         The answer begins with the name of the task that is the cause.
         """
-        root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
+        root, seen, next_name = waiting.root, {str(waiting.id)}, name
         while True:
             record_id = f"{root}/{next_name}"
             if record_id in seen:
@@ -187,7 +187,7 @@ class Waits(Starvation):
 
 def _queue(task: RecordContent[TaskData]) -> tuple[str, str]:
     """Return the queue in which an open task waits: its backlog and its role."""
-    return root_of(task.id), str(task.data["role"])
+    return task.root, str(task.data["role"])
 
 
 def _slot_note(lines: Sequence[Event | Note], *, now_ms: int) -> Note | None:
@@ -220,7 +220,7 @@ def may_starve(task: RecordContent[TaskData]) -> bool:
 
 def _others(task: RecordContent[TaskData]) -> list[str]:
     """Return the ids of the tasks that a task waits for."""
-    return [f"{root_of(task.id)}/{name}" for name in awaited(task.data)]
+    return [f"{task.root}/{name}" for name in awaited(task.data)]
 
 
 def _identities(task: RecordContent[TaskData]) -> list[str]:
@@ -230,7 +230,7 @@ def _identities(task: RecordContent[TaskData]) -> list[str]:
     name = str(data["agent_name"] if command else data.get("kept_for") or "")
     if not name:
         return []
-    return [identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)]
+    return [identity_id(task.root, name=name, role=str(data["role"]), command=command)]
 
 
 def _is_lost(task: RecordContent[TaskData]) -> bool:

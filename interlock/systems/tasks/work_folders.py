@@ -11,9 +11,8 @@ from pathlib import Path
 
 from interlock import Settings
 from interlock.system.agents import kill_leftovers, process_label
-from interlock.system.errors import UnknownRecordError
+from interlock.system.errors import InvalidPayloadError, UnknownRecordError
 from interlock.system.records import Records
-from interlock.system.tables import record_id
 from interlock.systems.tasks.machines.agent.table import State as AgentState
 
 FOLDER = "supervisors"
@@ -26,8 +25,11 @@ def work_folder_of(agent: str, settings: Settings) -> Path:
 
 def work_folder_below_home(agent: str) -> Path:
     """Return the folder of an agent's supervisor, relative to the home of its computer."""
-    root, _, name = record_id(agent).partition("/agent~")
-    return Path(FOLDER) / root / name
+    root, _, name = agent.partition("/agent~")
+    folder = Path(FOLDER, root, name)
+    if folder.is_absolute() or ".." in folder.parts:
+        raise InvalidPayloadError(f"the agent {agent!r}", ["its id leads out of the folder"])
+    return folder
 
 
 def kill_leftovers_of(records: Records, agent: str) -> None:

@@ -6,10 +6,10 @@ from collections import Counter
 from functools import partial
 
 from interlock.system.records import Records, StateKey, Sweep, act_on_each
-from interlock.system.tables import PARTITIONS, root_of
+from interlock.system.tables import PARTITIONS
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
-from interlock.systems.tasks.machines.task.names import State
+from interlock.systems.tasks.machines.task.names import State, backlog_of
 
 
 def due(records: Records) -> list[int]:
@@ -22,7 +22,7 @@ def run(records: Records, partition: int) -> Counter[str]:
     """Start agents for the backlogs of one partition."""
     # All open tasks are read, so that a backlog with many of them does not hide the others.
     open_tasks = records.views.list_in_state_since(StateKey("task", State.OPEN, partition))
-    roots = dict.fromkeys(root_of(task.id) for task in open_tasks)
+    roots = dict.fromkeys(backlog_of(task.id) for task in open_tasks)
     acts = {root: partial(_assign, records, root) for root in roots}
     return act_on_each(acts)
 
