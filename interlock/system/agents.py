@@ -79,7 +79,6 @@ from interlock.workers.supervision.launch import (
 from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.listener import ReportListener
-from interlock.workers.supervision.redaction import last_words, secrets_of
 from interlock.workers.supervision.reports import AgentFailed, UsageAdded
 from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor, supervise
@@ -112,12 +111,10 @@ __all__ = [
     "has_ended",
     "kill_leftovers",
     "label_of",
-    "last_words",
     "launch",
     "process_group",
     "process_label",
     "report_stream",
-    "secrets_of",
     "start_bound",
     "supervise",
     "text_of",

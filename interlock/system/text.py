@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from interlock.workers.redaction import Redaction
 from interlock.workers.text import (
     duration,
     is_said,
@@ -14,7 +13,6 @@ from interlock.workers.text import (
 )
 
 __all__ = [
-    "Redaction",
     "duration",
     "is_said",
     "sentence",

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded, amounts
-from interlock.system.agents import last_words
 from interlock.system.models import CapabilityCall, Unanswered, open_model
 from interlock.system.settings import SettingsError
 from interlock.system.text import sentence
@@ -179,7 +178,7 @@ async def _run_command(
     if reply is not None:
         return AttemptResult(reply, _deltas_of_reply(reply))
     printed = run.last_output(OUTPUT_BYTES_READ)
-    output = last_words(printed, work.records.settings, OUTPUT_LENGTH_MAX)
+    output = work.records.redaction.text(printed)[-OUTPUT_LENGTH_MAX:]
     if code == 0:
         return AttemptResult(_reply_of_output(model, output), {})
     how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)

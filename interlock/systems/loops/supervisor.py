@@ -29,7 +29,6 @@ from interlock.system.agents import (
     Sandbox,
     UsageAdded,
     environment_of_work,
-    last_words,
     supervise,
 )
 from interlock.system.records import Records
@@ -212,7 +211,7 @@ class SessionSupervisor(AgentSupervisor):
         else:
             code = ended.reason_by_us or "exit"
             detail = ended.lease_error or ended.errors.strip() or f"it ended with {ended.code}"
-        detail = last_words(detail, self.records.settings, DETAIL_LENGTH_MAX)
+        detail = self.records.redaction.text(detail)[-DETAIL_LENGTH_MAX:]
         return Outcome(Trigger.SESSION_ERROR, {**fields, "code": code, "detail": detail})
 
 

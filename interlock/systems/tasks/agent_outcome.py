@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from interlock import KernelError, Outcome
 from interlock.system.agents import AgentFailed, Exit
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, Record, TransitionReason
-from interlock.system.text import Redaction
 from interlock.systems.tasks.machines.agent.limits import REASON_LENGTH_MAX
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
@@ -28,21 +29,21 @@ def agent_outcome(
     task: Outcome | None,
     trip: Trip | None,
     stopped_because: str,
-    redaction: Redaction,
+    hide: Callable[[str], str],
     alive: bool,
 ) -> Outcome:
     """Return the outcome: `spawn_failed` if the agent ended before it began to work, else `ended`.
 
     It is `alive` once it has printed something, reported anything but a failure, or run for a
     second. `task` is the outcome of the task that it had at its end, and `stopped_because` says why
-    it was ordered to stop. The `redaction` hides secrets in what it has printed and reported.
+    it was ordered to stop. `hide` hides secrets in what it has printed and reported.
     """
     end = {
         "exit_code": ended.code,
         "abort": abort,
         "why": _why(abort, task),
         "left_behind": ended.left_behind,
-        "detail": redaction.text(ended.errors)[-DETAIL_LENGTH_MAX:],
+        "detail": hide(ended.errors)[-DETAIL_LENGTH_MAX:],
     }
     if stopped_because:
         end["reason"] = stopped_because[:REASON_LENGTH_MAX]
@@ -51,7 +52,7 @@ def agent_outcome(
     if alive:
         return Outcome(AgentTrigger.ENDED, end)
     failure = _spawn_failure(end_report)
-    failure["reason"] = redaction.text(failure["reason"])[:REASON_LENGTH_MAX]
+    failure["reason"] = hide(failure["reason"])[:REASON_LENGTH_MAX]
     return Outcome(AgentTrigger.SPAWN_FAILED, {**end, **failure})
 
 

@@ -57,7 +57,7 @@ def claim(
         raise typer.Exit(1)
     told = (
         rejections_of(found.record.data),
-        told_of_last_try(found.record, opened.client.settings),
+        told_of_last_try(found.record, opened.client.records),
     )
     before = {"before": "\n".join(part for part in told if part)}
     value = {

@@ -21,12 +21,10 @@ from interlock.system.agents import (
     Exit,
     Sandbox,
     environment_of_check,
-    secrets_of,
 )
 from interlock.system.errors import GuardRefusedError
 from interlock.system.files import as_line
 from interlock.system.tables import AbortReason, Record, TransitionReason
-from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_sandbox import check_sandbox, sandbox_of_level
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
 from interlock.systems.tasks.launch_spec import PreparedClaim
@@ -86,7 +84,7 @@ class CurrentTask:
     @cached_property
     def last_try(self) -> str:
         """Return how the last try failed, or ''."""
-        return told_of_last_try(self.work.record, self.work.records.settings)
+        return told_of_last_try(self.work.record, self.work.records)
 
     @property
     def text(self) -> str:
@@ -283,7 +281,7 @@ class CurrentTask:
 
     def _without_secrets(self, outcome: Outcome) -> Outcome:
         """Return an outcome in whose texts, which agents and hooks have printed, no secret is."""
-        redaction = Redaction(secrets_of(self.work.records.settings))
+        redaction = self.work.records.redaction
         texts = {
             name: redaction.text(str(outcome.payload[name]))
             for name in ("reason", "summary")

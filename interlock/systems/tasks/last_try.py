@@ -7,10 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock import Settings
-from interlock.system.agents import secrets_of
+from interlock.system.records import Records
 from interlock.system.tables import Record, TransitionReason
-from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.work_folders import work_folder_of
@@ -26,7 +24,7 @@ JUDGED = (
 )
 
 
-def told_of_last_try(record: Record[TaskData], settings: Settings) -> str:
+def told_of_last_try(record: Record[TaskData], records: Records) -> str:
     """Return how the last try of a claimed task failed, with what was printed at its end, or ''.
 
     What an agent printed is read from its files, which are on this computer: all claims of a task
@@ -36,8 +34,8 @@ def told_of_last_try(record: Record[TaskData], settings: Settings) -> str:
     by_agent = last_try.get("reason") and last_try.get("why") not in JUDGED
     told = [*_in_words(last_try)]
     if by_agent and not last_try.get("signals") and not record.data["session"]:
-        folder = work_folder_of(agent_of(record, int(record.data["claimed"]) - 1), settings)
-        told += _printed(folder, Redaction(secrets_of(settings)))
+        folder = work_folder_of(agent_of(record, int(record.data["claimed"]) - 1), records.settings)
+        told += _printed(folder, records)
     if answer := last_try.get("answer"):
         told.append(f"A person says to that: {answer}")
     return "\n".join(told)
@@ -60,7 +58,8 @@ def _in_words(last_try: Mapping[str, Any]) -> Iterator[str]:
         yield f"{signal['type']} {signal['value']}\n{_quoted(signal['detail'])}"
 
 
-def _printed(folder: Path, redaction: Redaction) -> Iterator[str]:
+def _printed(folder: Path, records: Records) -> Iterator[str]:
+    redaction = records.redaction
     for name in ("output", "errors"):
         with suppress(OSError):
             end = _end_of(folder / f"{name}.log", PRINTED_BYTES_MAX + redaction.longest)

@@ -23,13 +23,11 @@ from interlock.system.agents import (
     clock,
     environment_of_work,
     report_stream,
-    secrets_of,
     supervise,
 )
 from interlock.system.files import as_line
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, TransitionReason
-from interlock.system.text import Redaction
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
 from interlock.systems.tasks.agent_sandbox import TASK_FILE, agent_sandbox
 from interlock.systems.tasks.assignment import next_task
@@ -353,7 +351,7 @@ class TaskSupervisor(Supervisor):
             task=of_task,
             trip=self.trip,
             stopped_because=self.stopped_because,
-            redaction=Redaction(secrets_of(self.records.settings)),
+            hide=self.records.redaction.text,
             alive=self.alive,
         )
         report_outcome(self.agent, outcome, AgentTrigger.ENDED)

@@ -41,6 +41,8 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
 from interlock.workers.engine.leases import initial_lease
 from interlock.workers.engine.submission import check_submission
+from interlock.workers.engine.work_secrets import secrets_of
+from interlock.workers.redaction import Redaction
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
 
@@ -71,6 +73,14 @@ class Records:
     def settings(self) -> Settings:
         """The settings of this process."""
         return self.dispatch.settings
+
+    @property
+    def redaction(self) -> Redaction:
+        """What hides the secrets of this process in texts that its commands print and report.
+
+        Show the end of a text only after that, or the end of a secret may be shown.
+        """
+        return Redaction(secrets_of(self.settings))
 
     @property
     def machines(self) -> Mapping[str, Machine]:

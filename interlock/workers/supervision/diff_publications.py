@@ -14,8 +14,8 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 from interlock.workers.engine.records import component
+from interlock.workers.engine.work_secrets import secrets_of
 from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.redaction import secrets_of
 
 DIFF_KIND = "diff"
 PERIOD_MS = 5_000

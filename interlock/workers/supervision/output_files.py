@@ -11,9 +11,9 @@ from pathlib import Path
 from interlock.kernel.store.outputs import ERRORS, OUTPUT, PART_BYTES_MAX, OutputPart
 from interlock.kernel.store.publications import Fields
 from interlock.workers.config import Settings
+from interlock.workers.engine.work_secrets import secrets_of
 from interlock.workers.files.tail import last_bytes
 from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.redaction import secrets_of
 
 
 class OutputFiles:

@@ -78,8 +78,7 @@ class Translator(agents.AgentSupervisor):
         commit_work(self.repository, self.tree, message=self.data["title"], identity=COMMITTER)
         remove_worktree(self.repository, self.folder, force=True)
         if ended.code:
-            words = (ended.errors or ended.output).strip()
-            words = agents.last_words(words, self.records.settings, length_max=1_000)
+            words = self.records.redaction.text((ended.errors or ended.output).strip())[-1_000:]
             self.error = self.error or f"exit code {ended.code}: {words}"
         if self.error or not text:
             return self.failure(self.error or "it wrote no translation")

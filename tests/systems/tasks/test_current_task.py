@@ -493,9 +493,7 @@ def test_the_next_try_is_told_which_command_failed_with_the_end_of_its_output(
     claim = claimed(client, "b/one", signals=[{"type": "test_passes", "value": command}])
     claim.alive().delivered()
     lease = taken(client, "b/one")
-    verdict = asyncio.run(
-        check_task_without_models(lease.record, tmp_path, client.dispatch.settings)
-    )
+    verdict = asyncio.run(check_task_without_models(lease.record, tmp_path, client.records))
     fire(client, lease, "verification_rejected", rejection(verdict))
 
     task = next_try(client, claim)

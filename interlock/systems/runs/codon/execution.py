@@ -21,7 +21,6 @@ from interlock.system.agents import (
     Command,
     Exit,
     SpawnError,
-    last_words,
     report_stream,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
@@ -268,7 +267,7 @@ class CodonExecution:
         reports_no_result = not self.output_stream.reports_result
         done = transcript.result_received or (reports_no_result and ended.code == 0)
         said = transcript.error or ended.errors.strip()
-        said = last_words(said, self.context.settings, 4_000)
+        said = self.work.records.redaction.text(said)[-4_000:]
         error = ended.lease_error or said
         outcome = outcome_of(
             EndFacts(

@@ -177,10 +177,11 @@ async def _check_merge(
 
     No model is asked again: it judged the changes of the task, and these are the same.
     """
-    record, settings = work.record, work.records.settings
+    record, records = work.record, work.records
     await asyncio.to_thread(work.note, "activity", {"doing": "verifying the merge"})
-    async with review_checkout(repository, claim_names(record), commit, settings) as folder:
-        verdict = await check_task_without_models(record, folder, settings)
+    checkout = review_checkout(repository, claim_names(record), commit, records.settings)
+    async with checkout as folder:
+        verdict = await check_task_without_models(record, folder, records)
     rejected = rejection(verdict, merged_into=str(record.data["target"]))
     return Outcome(Trigger.VERIFICATION_REJECTED, rejected) if rejected else None
 

@@ -7,14 +7,14 @@ that cannot be checked has failed, and no exception is raised for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.system.agents import Sandbox, Tail, contained
 from interlock.system.files import UntrustedFolder
-from interlock.system.text import Redaction, sentence
+from interlock.system.text import sentence
 from interlock.systems.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,
@@ -33,7 +33,6 @@ from interlock.systems.tasks.verification.signals import (
 TEST_S = 120.0  # for the command of one signal
 ANSWER_S = 60.0  # for the answer of a model
 OUTPUT_BYTES_MAX = 4 * 1024  # of the last output of a command that are kept
-NO_SECRETS = Redaction(())
 KILL_AFTER_S = 60.0  # after its time, where this process cannot end it, its watchdog kills it
 _READ_S = 2.0
 
@@ -48,16 +47,14 @@ async def check(
     sandbox: Sandbox | None = None,
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
-    redaction: Redaction = NO_SECRETS,
+    hide: Callable[[str], str] = str,
 ) -> CompletionVerdict:
     """Check the signals one after the other. A model is asked to judge last, if all others passed.
 
-    The `redaction` hides secrets in what test commands have printed. The end of such a command, or
+    `hide` hides secrets in what test commands have printed. The end of such a command, or
     a cancellation, ends every process that it started, also daemons.
     """
-    checker = _SignalChecker(
-        folder, reviewer, judge, environment, sandbox, test_s, answer_s, redaction
-    )
+    checker = _SignalChecker(folder, reviewer, judge, environment, sandbox, test_s, answer_s, hide)
     results: dict[int, SignalResult] = {}
     for last in (False, True):
         others_passed = all(result.passed for result in results.values())
@@ -87,7 +84,7 @@ class _SignalChecker:
     sandbox: Sandbox | None
     test_s: float
     answer_s: float
-    redaction: Redaction
+    hide: Callable[[str], str]
 
     async def result(self, signal: ParsedSignal) -> SignalResult:
         loop = asyncio.get_running_loop()
@@ -121,7 +118,7 @@ class _SignalChecker:
             return _Finding("exit code 0", passed=True)
         late = f"it did not end within {self.test_s:g} s"
         how = late if exit_code is None else f"exit code {exit_code}"
-        last = self.redaction.end_of(output.encode(), OUTPUT_BYTES_MAX)
+        last = self.hide(output).encode()[-OUTPUT_BYTES_MAX:].decode(errors="ignore")
         return _Finding(f"{how}{LAST_OUTPUT}{last}" if last else f"{how}; no output")
 
     async def _run(self, shell: Sequence[str]) -> tuple[int | None, str]:

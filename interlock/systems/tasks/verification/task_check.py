@@ -14,10 +14,9 @@ from interlock.git.worktree import Worktree, worktree_and_tip
 from interlock.system.agents import (
     Sandbox,
     environment_of_check,
-    secrets_of,
 )
+from interlock.system.records import Records
 from interlock.system.tables import Record
-from interlock.system.text import Redaction
 from interlock.systems.tasks.claim_names import claim_names
 from interlock.systems.tasks.claim_sandbox import check_sandbox
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -68,21 +67,21 @@ async def check_task(
 
     `changes` is called only if a model is asked.
     """
-    record, settings = inquiries.work.record, inquiries.work.records.settings
+    record, records = inquiries.work.record, inquiries.work.records
     signals, reviewer, judge = signals_of(record), None, None
     if inquiries.available and any(signal.type in MODEL_SIGNALS for signal in signals):
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}
         reviewer = inquiries.question(InquiryKind.REVIEW, **shown)
         judge = inquiries.question(InquiryKind.JUDGEMENT, **shown)
-    return await _check_signals(record, signals, folder, settings, reviewer, judge)
+    return await _check_signals(record, signals, folder, records, reviewer, judge)
 
 
 async def check_task_without_models(
-    record: Record[TaskData], folder: Path, settings: Settings
+    record: Record[TaskData], folder: Path, records: Records
 ) -> CompletionVerdict:
     """Check a folder against the completion signals of a task but those for a model."""
     signals = signals_without_models(record)
-    return await _check_signals(record, signals, folder, settings, None, None)
+    return await _check_signals(record, signals, folder, records, None, None)
 
 
 def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str, Any] | None:
@@ -104,17 +103,18 @@ async def _check_signals(
     record: Record[TaskData],
     signals: Sequence[ParsedSignal],
     folder: Path,
-    settings: Settings,
+    records: Records,
     reviewer: AskModel | None,
     judge: AskModel | None,
 ) -> CompletionVerdict:
+    settings = records.settings
     sandbox = await asyncio.to_thread(Sandbox.open, settings)
     return await check(
         signals,
         folder=folder,
         reviewer=reviewer,
         judge=judge,
-        redaction=Redaction(secrets_of(settings)),
+        hide=records.redaction.text,
         # A test command sees no setting of Interlock.
         environment=environment_of_check(),
         # It runs the code of an agent.

@@ -1,16 +1,16 @@
-"""Knows the secrets that an agent of a worker could print."""
+"""Knows the secrets that the commands of a worker could print."""
 
 from __future__ import annotations
 
 from interlock.workers.config import Settings
 from interlock.workers.engine.work_environment import environment_of_work
-from interlock.workers.redaction import Redaction, named_secrets, passwords
+from interlock.workers.redaction import named_secrets, passwords
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """Return the secrets that an agent of this worker could print.
+    """Return the secrets that a command of this worker could print.
 
-    They are the secret settings, the variables that an agent gets and whose names say that they
+    They are the secret settings, the variables that a command gets and whose names say that they
     are secrets, and the passwords in all addresses.
     """
     fields = type(settings).model_fields
@@ -22,11 +22,3 @@ def secrets_of(settings: Settings) -> set[str]:
         *named_secrets(environment),
         *passwords(map(str, values.values())),
     }
-
-
-def last_words(text: str, settings: Settings, length_max: int) -> str:
-    """Return the end of what a process has printed or reported, where errors are, without secrets.
-
-    Give more than `length_max` letters where there are more, or the end of a secret may be shown.
-    """
-    return Redaction(secrets_of(settings)).text(text)[-length_max:]

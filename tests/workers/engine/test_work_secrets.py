@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from interlock.workers.config import Settings
+from interlock.workers.engine.work_secrets import secrets_of
+from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.redaction import Redaction
-from interlock.workers.supervision.redaction import last_words, secrets_of
+from tests.systems.threads.threads import client_of
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,10 @@ def test_the_end_of_an_output_is_valid_and_shows_no_part_of_a_secret_at_its_cut(
     assert redaction.text("open: sesame-open! ä") == "open: ************ ä"
 
 
-def test_the_last_words_of_a_process_have_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_hide_the_secrets_of_their_process(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "key-of-the-shop")
+    records = client_of(server.url, prefix).records
 
-    assert last_words("it is key-of-the-shop, sorry", Settings(), 13) == "******, sorry"
+    assert records.redaction.text("it is key-of-the-shop, sorry")[-13:] == "******, sorry"
