@@ -19,9 +19,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.embedded import EmbeddedModel
 from interlock.systems.threads.inference.outcome import ModelProposal
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.llm.outcome import Answered
 
@@ -89,10 +90,12 @@ class Report:
         return _share([request.right for request in self.judged if request.proposed == proposed])
 
 
-def catalog() -> tuple[Choice, ...]:
+def catalog() -> tuple[OfferedCapability, ...]:
     """Return the capabilities of the judged requests."""
     return tuple(
-        Choice(item["name"], item["description"], tuple(item["examples"]), item["parameters"])
+        OfferedCapability(
+            item["name"], item["description"], tuple(item["examples"]), item["parameters"]
+        )
         for item in json.loads(REQUESTS.read_text(encoding="utf-8"))["catalog"]
     )
 
@@ -103,7 +106,7 @@ def judge(path: Path = REQUESTS) -> Report:
     return Report(tuple(asyncio.run(_ask(document, catalog()))))
 
 
-async def _ask(document: Mapping[str, Any], choices: tuple[Choice, ...]) -> list[Judged]:
+async def _ask(document: Mapping[str, Any], choices: tuple[OfferedCapability, ...]) -> list[Judged]:
     model = EmbeddedModel()
     judged = []
     for request in document["requests"]:

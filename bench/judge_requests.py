@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.systems.threads.effects.inference import catalog_of
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.embedded import propose
 from interlock.systems.threads.inference.outcome import ModelProposal
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.inference.reading.meaning import meanings
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS, DEFAULT_COMPOSITION
 from interlock.systems.threads.tier import Tier
@@ -67,9 +67,9 @@ class Verdict:
 
 
 @cache
-def catalog() -> tuple[Choice, ...]:
+def catalog() -> tuple[OfferedCapability, ...]:
     """Return the capabilities of the examples."""
-    return catalog_of(load_registry("examples/capabilities.toml"))
+    return tuple(one.offered for one in load_registry("examples/capabilities.toml").catalog())
 
 
 @cache

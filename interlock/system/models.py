@@ -21,8 +21,7 @@ A handler asks under the budget of its record: what the question can cost is res
 from __future__ import annotations
 
 from interlock.workers.engine.capability_call import CapabilityCall
-from interlock.workers.gateways.capabilities.capability import call_problems
-from interlock.workers.gateways.capabilities.registry import Registry, open_registry
+from interlock.workers.gateways.capabilities.capability import OfferedCapability
 from interlock.workers.gateways.capabilities.result import SplitWork
 from interlock.workers.gateways.llm.language_model import (
     LanguageModel,
@@ -37,12 +36,10 @@ __all__ = [
     "CapabilityCall",
     "CleanedUp",
     "LanguageModel",
+    "OfferedCapability",
     "PricedQuestion",
-    "Registry",
     "SplitWork",
     "Unanswered",
-    "call_problems",
     "open_model",
-    "open_registry",
     "open_sources",
 ]

@@ -63,6 +63,9 @@ OF_OPERATORS = (
     CommandRow("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow(
+        "capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what INTERLOCK_CAPABILITIES loads."
+    ),
+    CommandRow(
         "explain",
         f"{TRIGGERS}:explain",
         Panel.LOOK,

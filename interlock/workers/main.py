@@ -69,6 +69,7 @@ def assemble(settings: Settings) -> Celery:
         try:
             for opener in openers():
                 resources.get(opener)
+            load_capabilities(dispatch)
             announced = facts(resources)
             dispatch.wait_for_store()
             presence.begin(WORKER, str(getattr(sender, "hostname", dispatch.holder)))
@@ -97,6 +98,12 @@ def assemble(settings: Settings) -> Celery:
         presence.begin_anyway("beat", f"beat@{settings.host}")
 
     return celery_app
+
+
+def load_capabilities(dispatch: Dispatch) -> None:
+    """Load what INTERLOCK_CAPABILITIES names. Raises KernelError or ValueError if it is wrong."""
+    if dispatch.settings.capabilities:
+        _ = dispatch.registry
 
 
 app = start(assemble)

@@ -69,7 +69,7 @@ def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
         if taken := sorted(names & {row.name for row in system.commands}):
             raise wrong(name, f"has a command called {taken[0]}, as another one is; rename it")
         rows += system.commands
-    return tuple(dict.fromkeys(rows))  # two of ours may have the same command
+    return tuple(rows)
 
 
 def check_families(machines: Mapping[str, Machine]) -> None:

@@ -213,12 +213,11 @@ def test_without_any_system_a_message_has_to_name_its_machine(
 def test_a_package_that_is_missing_is_named_with_the_extra_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    ours = ("interlock.workers.mcp", "interlock.workers.gateways.llm", "pydantic_ai.")
+    for module in [one for one in sys.modules if one.startswith(ours)]:
+        monkeypatch.delitem(sys.modules, module)
     for package in ("mcp", "mcp.server.mcpserver", "pydantic_ai", "genai_prices"):
         monkeypatch.setitem(sys.modules, package, None)
-    for module in [one for one in sys.modules if one.startswith(("interlock.workers.mcp",))]:
-        monkeypatch.delitem(sys.modules, module)
-    for module in ("cost", "exchange", "model"):
-        monkeypatch.delitem(sys.modules, f"interlock.workers.gateways.llm.{module}", raising=False)
     cli.loaded.cache_clear()
 
     with pytest.raises(SettingsError, match=r"^A language model needs \w+: .*interlock\[models\]"):

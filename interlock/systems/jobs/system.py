@@ -5,7 +5,6 @@ from __future__ import annotations
 from interlock import CommandRow, Panel, System
 
 HELP = "Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md."
-CAPABILITIES = "interlock.workers.ops.cli:capabilities"
 
 SYSTEM = System(
     name="jobs",
@@ -15,16 +14,8 @@ SYSTEM = System(
         for name in ("job", "graph")
     },
     effects="interlock.systems.jobs.effects",
-    resources=(
-        "interlock.workers.gateways.capabilities.registry:open_registry",
-        "interlock.system.models:open_model",
-    ),
-    commands=(
-        CommandRow("job", "interlock.systems.jobs.cli:app", Panel.WORK, HELP),
-        CommandRow(
-            "capabilities", "interlock.workers.ops.cli:capabilities", Panel.LOOK, CAPABILITIES
-        ),
-    ),
+    resources=("interlock.system.models:open_model",),
+    commands=(CommandRow("job", "interlock.systems.jobs.cli:app", Panel.WORK, HELP),),
     submit={
         "job": "interlock.systems.jobs.intake:accept_job",
         "graph": "interlock.systems.jobs.intake:accept_graph",

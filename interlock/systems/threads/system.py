@@ -6,7 +6,6 @@ from interlock import CommandRow, Panel, System
 
 CLI = "interlock.systems.threads.cli"
 MACHINES = ("thread", "canary")
-CAPABILITIES = "interlock.workers.ops.cli:capabilities"
 
 SYSTEM = System(
     name="threads",
@@ -19,13 +18,9 @@ SYSTEM = System(
     sweeps="interlock.systems.threads.sweeps",
     resources=(
         "interlock.systems.threads.inference.model:open_model",
-        "interlock.workers.gateways.capabilities.registry:open_registry",
         "interlock.workers.gateways.sources:open_sources",
     ),
     commands=(
-        CommandRow(
-            "capabilities", "interlock.workers.ops.cli:capabilities", Panel.LOOK, CAPABILITIES
-        ),
         CommandRow("submit", f"{CLI}:submit", Panel.START, "Submit requests."),
         CommandRow("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread, and its request."),
         CommandRow("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to somebody."),

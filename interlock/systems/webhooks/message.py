@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from interlock import EffectWork, Event, Terminal
 from interlock.system.errors import UnknownRecordError
-from interlock.system.models import open_registry
 from interlock.system.records import (
     OpenCards,
     Records,
@@ -53,8 +51,7 @@ def data_of(work: EffectWork[DeliveryData], answers_as: str | None) -> dict[str,
         raise NothingToTellError("its record was deleted") from None
     if delivery["kind"] == MessageKind.RECORD_ENDED:
         return _end(records, record)
-    registry = partial(work.resources.get, open_registry)
-    cards = OpenCards(records, records.machines, registry).of([record])
+    cards = OpenCards(records, records.machines).of([record])
     if not any(card.proposal in delivery["proposals"] for card in cards):
         raise NothingToTellError("its card was answered, or asks something else by now")
     if delivery["kind"] == MessageKind.CARD_ESCALATED:

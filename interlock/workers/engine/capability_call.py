@@ -11,7 +11,6 @@ from typing import Any
 from interlock.workers.engine.tracing import traced_tool
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.gateways.capabilities.call import call_capability
-from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Result
 
 
@@ -29,7 +28,7 @@ class CapabilityCall:
         parameters: Mapping[str, Any],
         item_ids: Sequence[str] = (),
     ) -> None:
-        registry = work.resources.get(open_registry)
+        registry = work.records.capabilities
         self.capability, self.parameters = registry[name], parameters
         runtime = {
             "record_id": work.record.id,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
@@ -43,6 +43,9 @@ from interlock.workers.engine.leases import initial_lease
 from interlock.workers.engine.submission import check_submission
 from interlock.workers.engine.work_secrets import secrets_of
 from interlock.workers.redaction import Redaction
+
+if TYPE_CHECKING:
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
 
@@ -81,6 +84,14 @@ class Records:
         Show the end of a text only after that, or the end of a secret may be shown.
         """
         return Redaction(secrets_of(self.settings))
+
+    @property
+    def capabilities(self) -> Registry:
+        """The capabilities of this process, loaded when they are first needed, by name.
+
+        Its `catalog` is what a model may choose from; `CapabilityCall` calls one.
+        """
+        return self.dispatch.registry
 
     @property
     def machines(self) -> Mapping[str, Machine]:

@@ -166,7 +166,7 @@ def test_a_capability_that_does_a_job_is_a_span_too(spans: InMemorySpanExporter)
 
     registry = Registry([declared("wash", wash, idempotent=True)])
     work: Any = SimpleNamespace(
-        resources=SimpleNamespace(get=lambda _: registry),
+        records=SimpleNamespace(capabilities=registry),
         record=SimpleNamespace(id="one"),
         lease=SimpleNamespace(token_number=1),
         key="one:1",

@@ -9,15 +9,13 @@ from typing import Any
 
 from interlock import CallError, EffectWork, Outcome, OverBudgetError
 from interlock.system.models import (
-    Registry,
     Unanswered,
-    open_registry,
 )
 from interlock.system.settings import SettingsError
-from interlock.system.tables import Record, dollars
+from interlock.system.tables import dollars
 from interlock.systems.threads.inference.model import open_model
 from interlock.systems.threads.inference.outcome import InferenceOutcome
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, tier_for
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
@@ -37,16 +35,15 @@ async def inference(work: EffectWork[ThreadData]) -> Outcome:
     """Infer the thread's target, and return a proposal or a typed failure."""
     data = work.record.data
     target = data["target"]
-    registry = work.resources.get(open_registry)
     from_producer = proposal_of_producer(data, target)
     known = from_producer or data.get("prefetched", {}).get(target)
     if known is not None:
         origin = "given" if from_producer else "prefetched"
         await fire_start(work, started(work, origin, ""))
         fields: dict[str, Any] = {"origin": origin, "model": origin}
-        return await asyncio.to_thread(proposed, registry, target, known, fields)
+        return await asyncio.to_thread(proposed, work, target, known, fields)
     policy = await asyncio.to_thread(effective_policy, work)
-    question = await asyncio.to_thread(question_of, work.record, registry, policy)
+    question = await asyncio.to_thread(question_of, work, policy)
     model = work.resources.get(open_model)
     try:
         estimate = model.estimate_micro(question)
@@ -81,7 +78,7 @@ async def inference(work: EffectWork[ThreadData]) -> Outcome:
         "prompt": first.prompt_version,
         "prefetched": {name: proposal for name, proposal in found.items() if name != target},
     }
-    return await asyncio.to_thread(proposed, registry, target, found[target], fields, deltas)
+    return await asyncio.to_thread(proposed, work, target, found[target], fields, deltas)
 
 
 async def ask(work: EffectWork[ThreadData], question: Question, estimate: int) -> InferenceOutcome:
@@ -132,9 +129,9 @@ def proposal_of_producer(data: ThreadData, target: str) -> dict[str, Any] | None
     return None if payload is None else {"payload": payload, "confidence": 1.0}
 
 
-def question_of(record: Record[ThreadData], registry: Registry, policy: AutonomyPolicy) -> Question:
+def question_of(work: EffectWork[ThreadData], policy: AutonomyPolicy) -> Question:
     """Return the question of this phase, with only the facts that belong to the phase."""
-    data = record.data
+    data = work.record.data
     target = Target(data["target"])
     known = {phase: proposal["payload"] for phase, proposal in data["proposals"].items()}
     fresh = target is Target.INTENT and not known
@@ -145,21 +142,15 @@ def question_of(record: Record[ThreadData], registry: Registry, policy: Autonomy
         feedback=tuple(data["feedback"]),
         intent=known.get("intent", {}).get("intent") if target is not Target.INTENT else None,
         context=known.get("context") if target is Target.ACTION else None,
-        catalog=catalog_of(registry),
+        catalog=tuple(found.offered for found in work.records.capabilities.catalog()),
         previous=known.get("action") if target is Target.ACTION else None,
         turned_down=tuple(data.get("turned_down", ())) if target is Target.ACTION else (),
         tier=tier_for(policy, TIERS[data["target"]]),
     )
 
 
-def catalog_of(registry: Registry) -> tuple[Choice, ...]:
-    """Return the capabilities as the model sees them."""
-    found = registry.catalog()
-    return tuple(Choice(one.name, one.description, one.examples, one.parameters) for one in found)
-
-
 def proposed(
-    registry: Registry,
+    work: EffectWork[ThreadData],
     target: str,
     proposal: Mapping[str, Any],
     fields: Mapping[str, Any],
@@ -169,9 +160,10 @@ def proposed(
     payload: dict[str, Any] = {"proposal": dict(proposal), **fields}
     action = proposal["payload"]
     if target == "action" and action.get("kind", "standard") == "standard":
+        known = work.records.capabilities
         try:
-            capability = registry[action.get("capability") or ""]
-            registry.check(capability.name, action.get("parameters", {}))
+            capability = known[action.get("capability") or ""]
+            known.check(capability.name, action.get("parameters", {}))
         except CallError as refusal:
             failure = {"code": "invalid_output", "detail": str(refusal)}
             return Outcome(Trigger.INFERENCE_FAILED, failure, deltas or {})

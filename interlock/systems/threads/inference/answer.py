@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from interlock import Level
-from interlock.system.models import call_problems
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
@@ -132,4 +131,4 @@ def _action_faults(question: Question, answer: ActionAnswer) -> list[str]:
         return [] if answer.summary else ["summary: say what you propose"]
     if choice is None:
         return ["capability: a standard action must name one of the catalog"]
-    return [f"parameters.{each}" for each in call_problems(choice.parameters, answer.parameters)]
+    return [f"parameters.{each}" for each in choice.problems(answer.parameters)]

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.system.models import Answered, Unanswered
+from interlock.system.models import Answered, OfferedCapability, Unanswered
 from interlock.system.settings import SettingsError
 from interlock.system.text import sentence
 from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
-from interlock.systems.threads.inference.question import PHASES, Choice, Question, Target
+from interlock.systems.threads.inference.question import PHASES, Question, Target
 from interlock.systems.threads.inference.reading.correction import corrected
 from interlock.systems.threads.inference.reading.meaning import Meanings, meanings, parts
 from interlock.systems.threads.inference.reading.request import ReadRequest
@@ -167,13 +167,13 @@ def _payload(
     }
 
 
-def _short_description(choice: Choice) -> str:
+def _short_description(choice: OfferedCapability) -> str:
     """Return what a capability does, without the examples that follow a colon."""
     does = _description(choice).partition(":")[0]
     return sentence(does, length_max=DESCRIPTION_CHARS_MAX) or choice.name
 
 
-def _description(choice: Choice) -> str:
+def _description(choice: OfferedCapability) -> str:
     return choice.description.rstrip(".")
 
 

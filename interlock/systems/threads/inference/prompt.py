@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.system.models import OfferedCapability
+from interlock.systems.threads.inference.question import Question, Target
 
 TEXT_CHARS_MAX = 16_000
 LIST_LENGTH_MAX = 500
@@ -77,7 +78,7 @@ def _for_action(question: Question) -> list[tuple[str, object]]:
     return blocks
 
 
-def _described(choice: Choice) -> Mapping[str, object]:
+def _described(choice: OfferedCapability) -> Mapping[str, object]:
     return {
         "name": choice.name,
         "description": choice.description,

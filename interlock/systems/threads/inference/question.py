@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.tier import Tier
 
 # Increase it with every change of a prompt or its data; each proposal stores its version.
@@ -31,16 +32,6 @@ PHASES: Mapping[Target, tuple[Target, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A capability as the model sees it; its schema lacks the parameters bound at run time."""
-
-    name: str
-    description: str
-    examples: tuple[str, ...]
-    parameters: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """All the data of one inference.
 
@@ -59,11 +50,11 @@ class Question:
     feedback: tuple[Mapping[str, Any], ...]
     intent: str | None
     context: Mapping[str, Any] | None
-    catalog: tuple[Choice, ...]
+    catalog: tuple[OfferedCapability, ...]
     previous: Mapping[str, Any] | None
     turned_down: tuple[Mapping[str, Any], ...]
     tier: Tier
 
-    def choice(self, name: str | None) -> Choice | None:
+    def choice(self, name: str | None) -> OfferedCapability | None:
         """Return the capability of the catalog with this name."""
         return next((choice for choice in self.catalog if choice.name == name), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import EffectWork
-from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.card_folder import open_card_folder
 
 
@@ -27,7 +26,7 @@ def resolution(work: EffectWork) -> None:
 
 def show(work: EffectWork, record: Record) -> None:
     """Publish the card of one version of the record."""
-    card = card_of(work.machine, record, lambda: work.resources.get(open_registry))
+    card = card_of(work.machine, record, lambda: work.records.capabilities)
     folder = work.resources.get(open_card_folder)
     if card is None:
         if folder:

@@ -59,6 +59,27 @@ class CapabilityDefectError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedCapability:
+    """A capability as models are offered it; `parameters` is the schema of what they may set."""
+
+    name: str
+    description: str
+    examples: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+    def problems(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Return what is wrong with the parameters of a call, each with its path.
+
+        Whoever proposes the call may not set those that are filled in at run time.
+        """
+        known = self.parameters.get("properties", {})
+        bound = sorted(set(parameters) & (RUNTIME_PARAMETERS - set(known)))
+        problems = [f"{key}: it is filled in at run time and cannot be set" for key in bound]
+        rest = {key: value for key, value in parameters.items() if key not in bound}
+        return [*problems, *problems_of(self.parameters, rest)]
+
+
+@dataclass(frozen=True, slots=True)
 class Capability:
     """A function that a record's action may execute, with its declared parameters and risk.
 
@@ -117,6 +138,11 @@ class Capability:
             "requires_post_review": self.requires_post_review,
             "deadline_s": self.deadline_s,
         }
+
+    @property
+    def offered(self) -> OfferedCapability:
+        """What a model sees of it: the schema lacks the parameters that are filled in later."""
+        return OfferedCapability(self.name, self.description, self.examples, self.parameters)
 
     def cost_of(self, parameters: Mapping[str, Any]) -> CostEstimate:
         """Return what a call with these parameters would cost."""
@@ -215,17 +241,6 @@ def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tup
     except RecursionError:
         problems.append("the schema refers to itself without end")
     return tuple(sorted(problems))
-
-
-def call_problems(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the parameters of a call, each with its path.
-
-    Whoever proposes the call may not set those that are filled in at run time.
-    """
-    bound = sorted(set(parameters) & (RUNTIME_PARAMETERS - set(schema.get("properties", {}))))
-    problems = [f"{key}: it is filled in at run time and cannot be set" for key in bound]
-    rest = {key: value for key, value in parameters.items() if key not in bound}
-    return [*problems, *problems_of(schema, rest)]
 
 
 def _call(function: Callable[..., Any], model: type[BaseModel], /, **bound: object) -> object:

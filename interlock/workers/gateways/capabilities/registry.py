@@ -15,7 +15,6 @@ from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityDefectError,
-    call_problems,
 )
 from interlock.workers.gateways.capabilities.decompose import decompose
 from interlock.workers.gateways.capabilities.extension import (
@@ -145,7 +144,7 @@ class Registry:
         capability = self[name]
         # A value that JSON cannot express would pass the schema and fail in the log.
         unfit = json_problem(parameters, "parameters")
-        if problems := [unfit] if unfit else call_problems(capability.parameters, parameters):
+        if problems := [unfit] if unfit else capability.offered.problems(parameters):
             raise InvalidParametersError(name, problems)
 
     def bind(

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.model import InferenceModel, model_of
 from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.tier import Tier
 from interlock.workers.gateways.llm.language_model import LanguageModel
 from interlock.workers.gateways.llm.options import (
@@ -27,7 +28,7 @@ Proposed = Answered[Mapping[Target, ModelProposal]]
 INVALID = FailureCode.INVALID_OUTPUT
 BROKEN = FailureCode.PROVIDER_ERROR
 LATE = FailureCode.TIMEOUT
-ADD_NOTE = Choice(
+ADD_NOTE = OfferedCapability(
     name="add_note",
     description="write something down in a note file",
     examples=("note to self", "write this down"),

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from bench.judge_embedded import ASKS, TUNING, Report, catalog, judge
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.embedded import EmbeddedModel
 from interlock.systems.threads.inference.outcome import ModelProposal
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.inference.reading import meaning
 from interlock.systems.threads.inference.reading.meaning import Meanings
 from interlock.systems.threads.inference.reading.nearest import UNDERSTOOD
@@ -300,11 +301,13 @@ def test_it_declares_no_risk_of_its_own() -> None:
 
 
 def test_confidence_rises_with_likeness_and_with_the_margin() -> None:
-    near = Choice("near", "feed the cat", ("give food to the cat",), {"type": "object"})
-    rival = Choice("rival", "feed the dog", ("give food to the dog",), {"type": "object"})
-    far = Choice("far", "compile the kernel", (), {"type": "object"})
+    near = OfferedCapability("near", "feed the cat", ("give food to the cat",), {"type": "object"})
+    rival = OfferedCapability(
+        "rival", "feed the dog", ("give food to the dog",), {"type": "object"}
+    )
+    far = OfferedCapability("far", "compile the kernel", (), {"type": "object"})
 
-    def sure(*choices: Choice) -> float:
+    def sure(*choices: OfferedCapability) -> float:
         return proposal(wish("feed the cat please", catalog=choices)).confidence
 
     assert sure(near, far) > sure(near, rival)
@@ -312,7 +315,9 @@ def test_confidence_rises_with_likeness_and_with_the_margin() -> None:
 
 
 def test_a_capability_may_do_what_is_background_elsewhere() -> None:
-    send = Choice("send_email", "send an email", ("write an email to Bob",), {"type": "object"})
+    send = OfferedCapability(
+        "send_email", "send an email", ("write an email to Bob",), {"type": "object"}
+    )
 
     assert proposal(wish("send an email to Anna")).payload["kind"] == "clarification"
     found = proposal(wish("send an email to Anna", catalog=(*catalog(), send)))

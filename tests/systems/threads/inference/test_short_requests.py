@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.effects.inference import catalog_of
 from interlock.systems.threads.inference.embedded import EmbeddedModel
 from interlock.systems.threads.inference.question import Target
 from interlock.workers.gateways.capabilities.registry import load_registry
@@ -26,7 +25,7 @@ TRIED_BY_NEWCOMERS = 7
 def answers(part: str) -> list[tuple[str, list[str], str]]:
     """Return each request with what is right and what the model proposes."""
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    catalog = catalog_of(load_registry("examples.capabilities"))
+    catalog = tuple(one.offered for one in load_registry("examples.capabilities").catalog())
     model = EmbeddedModel()
     found = []
     for request in document[part]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from interlock.systems.threads.inference.question import Choice
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.reading import compose, dates, frames, sentences
 from interlock.systems.threads.inference.reading.mention import When
 from interlock.systems.threads.inference.reading.phrases import ATTRIBUTES
@@ -70,7 +70,7 @@ _STORED = frozenset(map(stem, STORES | REMINDS))
 class Account:
     """What a capability takes from a request, and what it leaves."""
 
-    choice: Choice
+    choice: OfferedCapability
     pieces: tuple[Piece, ...]
     values: Mapping[str, object]
     phrases: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Account:
     explained_by: tuple[str, ...] = ()
 
 
-def account(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> Account:
+def account(choice: OfferedCapability, request: ReadRequest, verbs: frozenset[str]) -> Account:
     """Read a request for one capability. `verbs` are those with which an order may begin."""
     found = pieces(choice, request, verbs)
     taken = hints(choice)
@@ -132,7 +132,7 @@ class _Left:
     """What a capability leaves of a request, sentence by sentence."""
 
     def __init__(
-        self, choice: Choice, values: Mapping[str, object], phrases: Mapping[str, str]
+        self, choice: OfferedCapability, values: Mapping[str, object], phrases: Mapping[str, str]
     ) -> None:
         self.unused: list[str] = []
         self.aside: list[str] = []
@@ -268,7 +268,7 @@ def _parted(text: str) -> str:
     return re.sub(r"[_/.-]", " ", text)
 
 
-def _framing(choice: Choice) -> frozenset[str]:
+def _framing(choice: OfferedCapability) -> frozenset[str]:
     """Return the stems of the verbs that say where a matter goes: "put", "add"."""
     return frozenset(
         stem(words(one)[0])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from interlock.systems.threads.inference.question import Choice
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.reading import frames
 from interlock.systems.threads.inference.reading.names import introduced, names
 from interlock.systems.threads.inference.reading.pieces import (
@@ -47,7 +47,7 @@ _PHRASE_WORD = (
 )
 
 
-def title(pieces: Sequence[Piece], choice: Choice) -> tuple[str, Piece | None]:
+def title(pieces: Sequence[Piece], choice: OfferedCapability) -> tuple[str, Piece | None]:
     """Return the title that a person would write, and the piece that it comes from."""
     known = own_words(choice) | frames.frame_words(choice.examples)
     wishes = [
@@ -110,7 +110,7 @@ def details(pieces: Sequence[Piece], headed: str, title_from: Piece | None) -> s
     return " ".join(kept) or None
 
 
-def people(pieces: Sequence[Piece], choice: Choice) -> list[str]:
+def people(pieces: Sequence[Piece], choice: OfferedCapability) -> list[str]:
     """Return the names in the wish, or those in all of the request."""
     # The names in the examples are no words of the capability.
     said = [word for example in choice.examples for word in words(example)]
@@ -141,7 +141,7 @@ def _without_times(piece: Piece) -> str:
     return text
 
 
-def after_phrases(choice: Choice, pieces: Sequence[Piece]) -> dict[str, str]:
+def after_phrases(choice: OfferedCapability, pieces: Sequence[Piece]) -> dict[str, str]:
     """Return the values that stand behind or before the words that a schema names."""
     found: dict[str, str] = {}
     owned: dict[str, str] = {}

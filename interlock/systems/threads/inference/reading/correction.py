@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.systems.threads.inference.question import Choice, Question
+from interlock.system.models import OfferedCapability
+from interlock.systems.threads.inference.question import Question
 from interlock.systems.threads.inference.reading import dates
 from interlock.systems.threads.inference.reading.doubts import DoubtKind
 from interlock.systems.threads.inference.reading.meaning import Meanings
@@ -72,7 +73,9 @@ def _has_changed(
     return before.filled is None or understood.filled.parameters != before.filled.parameters
 
 
-def _changes(question: Question, choice: Choice, said: str) -> Iterator[Mapping[str, Any]]:
+def _changes(
+    question: Question, choice: OfferedCapability, said: str
+) -> Iterator[Mapping[str, Any]]:
     """Yield the parameters that the words give a value, the surest reading first."""
     for name in properties(choice):
         words = re.escape(name.replace("_", " "))
@@ -87,7 +90,7 @@ def _changes(question: Question, choice: Choice, said: str) -> Iterator[Mapping[
             yield {name: paths[0]}
 
 
-def _whole(question: Question, choice: Choice, said: str) -> Mapping[str, Any]:
+def _whole(question: Question, choice: OfferedCapability, said: str) -> Mapping[str, Any]:
     """Return the words as the value of the one parameter, unless they ask for the same again."""
     only = _only(choice)
     if not only or _AGAIN.search(said):
@@ -95,13 +98,15 @@ def _whole(question: Question, choice: Choice, said: str) -> Mapping[str, Any]:
     return next(_read(question, choice, only, said), {})
 
 
-def _only(choice: Choice) -> str:
+def _only(choice: OfferedCapability) -> str:
     """Return the name of a capability's parameter if it has only one, else ''."""
     names = list(properties(choice))
     return names[0] if len(names) == 1 else ""
 
 
-def _read(question: Question, choice: Choice, name: str, said: str) -> Iterator[Mapping[str, Any]]:
+def _read(
+    question: Question, choice: OfferedCapability, name: str, said: str
+) -> Iterator[Mapping[str, Any]]:
     text = said.strip(_AROUND)
     value = value_in(choice, name, text, dates.find([text], question.inciting.get("at")))
     if value is not None:

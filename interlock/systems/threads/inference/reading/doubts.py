@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from interlock.systems.threads.inference.question import Choice
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.reading import phrases
 from interlock.systems.threads.inference.reading.account import CALLED, Account
 from interlock.systems.threads.inference.reading.courtesy import bare
@@ -72,7 +72,10 @@ class Doubt:
 
 
 def doubts(
-    account: Account, request: ReadRequest, catalog: Sequence[Choice], verbs: frozenset[str]
+    account: Account,
+    request: ReadRequest,
+    catalog: Sequence[OfferedCapability],
+    verbs: frozenset[str],
 ) -> list[Doubt]:
     """Return why a request should not be done as it was read."""
     if request.is_long:
@@ -130,7 +133,7 @@ def _is_answered(account: Account, piece: Piece) -> bool:
     ) or (takes(account.choice, "text") and _is_about_the_text(account.choice, piece))
 
 
-def _is_about_the_text(choice: Choice, piece: Piece) -> bool:
+def _is_about_the_text(choice: OfferedCapability, piece: Piece) -> bool:
     """Return whether a question has no other words than a capability on a text has."""
     known = own_words(choice) | stems(" ".join(choice.examples)) | stems("know see")
     return not content(CALLED.sub(" ", piece.sentence.text), explained=known)
@@ -221,7 +224,7 @@ def _only_told(account: Account) -> str | None:
     return None
 
 
-def _announces(choice: Choice, piece: Piece) -> bool:
+def _announces(choice: OfferedCapability, piece: Piece) -> bool:
     """Return whether a statement says when something takes place: "The plumber comes at 9"."""
     timed = any(one.when.day for one in piece.mentions) and any(
         one.when.time_of_day for one in piece.mentions
@@ -231,7 +234,7 @@ def _announces(choice: Choice, piece: Piece) -> bool:
     )
 
 
-def _other_deed(choice: Choice, order: str, verbs: frozenset[str]) -> str | None:
+def _other_deed(choice: OfferedCapability, order: str, verbs: frozenset[str]) -> str | None:
     """Return the words with which an order wants what the capability does not say it does."""
     said = words(order)
     if not said:
@@ -255,7 +258,7 @@ def _is_other(said: Sequence[str]) -> bool:
     return said[0].lower() in OTHER_DEEDS and len(said) > 1 and not dropped_off
 
 
-def _deeds(choice: Choice, *, closed: bool) -> frozenset[str]:
+def _deeds(choice: OfferedCapability, *, closed: bool) -> frozenset[str]:
     """Return the stems of the words that may begin an order to a capability."""
     firsts = (
         verb
@@ -267,7 +270,7 @@ def _deeds(choice: Choice, *, closed: bool) -> frozenset[str]:
     return own_words(choice) | frozenset(map(stem, firsts))
 
 
-def _is_own_way(choice: Choice, order: str, match: re.Match[str]) -> bool:
+def _is_own_way(choice: OfferedCapability, order: str, match: re.Match[str]) -> bool:
     """Return whether a capability moves things in that way, as "out of the tray" of a letter."""
     said = match.group()
     behind = content(order[match.end() :])[:1]

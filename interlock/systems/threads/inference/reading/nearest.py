@@ -23,7 +23,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.system.models import OfferedCapability
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.inference.reading import dates, frames
 from interlock.systems.threads.inference.reading.background import BACKGROUND
 from interlock.systems.threads.inference.reading.courtesy import bare
@@ -90,7 +91,7 @@ class Origin(StrEnum):
 class Nearest:
     """The capability that a request seems to ask for; None if none is near."""
 
-    choice: Choice | None
+    choice: OfferedCapability | None
     nearness: float
     origin: Origin = Origin.REQUEST
 
@@ -153,7 +154,7 @@ def wording(question: Question, request: ReadRequest, model: Meanings) -> str | 
     return None
 
 
-def ranking(question: Question, request: ReadRequest, model: Meanings) -> list[Choice]:
+def ranking(question: Question, request: ReadRequest, model: Meanings) -> list[OfferedCapability]:
     """Return the capabilities to pick from, the nearest to all words of the request first."""
     texts = [*parts(request.title, request.prose), *parts("", ". ".join(request.remarks))]
     scores = {
@@ -165,7 +166,7 @@ def ranking(question: Question, request: ReadRequest, model: Meanings) -> list[C
     return ranked[:NEAREST_MAX]
 
 
-def _picked(question: Question, model: Meanings) -> Choice | None:
+def _picked(question: Question, model: Meanings) -> OfferedCapability | None:
     """Return the capability that the newest answer names, or whose number in the list it is."""
     *earlier, newest = question.feedback or ({},)
     text = str(newest.get("text") or "")
@@ -243,7 +244,7 @@ def _hint_of_time(
     return found
 
 
-def _framed(catalog: Sequence[Choice], texts: Sequence[str]) -> frozenset[str]:
+def _framed(catalog: Sequence[OfferedCapability], texts: Sequence[str]) -> frozenset[str]:
     """Return the capabilities of which a sentence has the words of an example around its matter.
 
     "I need to write that down" has those of a task, too, but "I need to" tells less.
@@ -259,7 +260,7 @@ def _framed(catalog: Sequence[Choice], texts: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, telling in found.items() if telling) or frozenset(found)
 
 
-def _names(choice: Choice, request: ReadRequest, compared: _Compared) -> bool:
+def _names(choice: OfferedCapability, request: ReadRequest, compared: _Compared) -> bool:
     """Return whether a request names what a capability is about, or has all that it takes."""
     about, said = object_of(choice), stems(without_paths(f"{request.title}\n{request.prose}"))
     if about in (said if takes(choice, "name") else stems(compared.parts[0])):
@@ -267,7 +268,7 @@ def _names(choice: Choice, request: ReadRequest, compared: _Compared) -> bool:
     return takes(choice, "path") and request.has("path") and bool(said & own_words(choice))
 
 
-def _evidence(choice: Choice, request: ReadRequest) -> float:
+def _evidence(choice: OfferedCapability, request: ReadRequest) -> float:
     needed = rare_hints(choice)
     if not needed:
         return 0.0

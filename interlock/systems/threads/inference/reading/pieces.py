@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.systems.threads.inference.question import Choice
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.reading import dates, frames, sentences
 from interlock.systems.threads.inference.reading.courtesy import (
     as_having,
@@ -70,18 +70,18 @@ class Piece:
     mentions: tuple[Mention, ...]
 
 
-def schemas(choice: Choice) -> Mapping[str, Mapping[str, object]]:
+def schemas(choice: OfferedCapability) -> Mapping[str, Mapping[str, object]]:
     """Return the schema of each parameter of a capability."""
     properties = mapping(choice.parameters.get("properties"))
     return {name: mapping(schema) for name, schema in properties.items()}
 
 
-def hints(choice: Choice) -> frozenset[str]:
+def hints(choice: OfferedCapability) -> frozenset[str]:
     """Return what the parameters of a capability are taken from."""
     return frozenset(str(schema[HINT]) for schema in schemas(choice).values() if HINT in schema)
 
 
-def takes(choice: Choice, hint: str) -> bool:
+def takes(choice: OfferedCapability, hint: str) -> bool:
     """Return whether a parameter of a capability is taken from that."""
     return hint in hints(choice)
 
@@ -98,12 +98,12 @@ def takes_mention(taken: frozenset[str], mention: Mention) -> bool:
     return when.minutes is not None and "duration" in taken
 
 
-def own_words(choice: Choice) -> frozenset[str]:
+def own_words(choice: OfferedCapability) -> frozenset[str]:
     """Return the stems of a capability's name and description."""
     return stems(f"{choice.name.replace('_', ' ')} {choice.description}")
 
 
-def phrase_words(choice: Choice) -> frozenset[str]:
+def phrase_words(choice: OfferedCapability) -> frozenset[str]:
     """Return the stems of the words that stand before or behind such values."""
     return stems(" ".join(one for schema in schemas(choice).values() for one in phrases_of(schema)))
 
@@ -116,12 +116,12 @@ def phrases_of(schema: Mapping[str, object]) -> list[str]:
     return list(map(str, listed))
 
 
-def object_of(choice: Choice) -> str:
+def object_of(choice: OfferedCapability) -> str:
     """Return the stem of what a capability is about: "badge" of print_badge."""
     return stem(choice.name.rpartition("_")[2])
 
 
-def is_heading(choice: Choice, piece: Piece) -> bool:
+def is_heading(choice: OfferedCapability, piece: Piece) -> bool:
     """Return whether a title names what is noted below it: "Minutes of the meeting"."""
     first = next(iter(content(piece.sentence.text)), "")
     named = own_words(choice) - frozenset(map(stem, ACTION_VERBS)) | {object_of(choice)}
@@ -131,7 +131,7 @@ def is_heading(choice: Choice, piece: Piece) -> bool:
     return label and about and spoken_to is None
 
 
-def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[Piece]:
+def pieces(choice: OfferedCapability, request: ReadRequest, verbs: frozenset[str]) -> list[Piece]:
     """Return the sentences of a request as a capability reads them.
 
     The body is left out where it is the text on which a capability works, as the title wishes.
@@ -155,7 +155,7 @@ def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[
     return heads or found
 
 
-def _names_wish(choice: Choice, piece: Piece) -> bool:
+def _names_wish(choice: OfferedCapability, piece: Piece) -> bool:
     named = stems(piece.sentence.text) & stems(choice.name.replace("_", " "))
     return bool(named) and piece.role in {SentenceRole.WISH, SentenceRole.QUESTION}
 
@@ -166,7 +166,7 @@ def _heads(request: ReadRequest) -> list[ReadSentence]:
 
 
 def _piece(
-    choice: Choice,
+    choice: OfferedCapability,
     sentence: ReadSentence,
     request: ReadRequest,
     known: frozenset[str],
@@ -215,7 +215,7 @@ def _refers(core: str, known: frozenset[str]) -> bool:
     return frames.refers_only(sentences.without_tail(core), known)
 
 
-def _is_headed(choice: Choice, order: str, found: Sequence[Mention]) -> bool:
+def _is_headed(choice: OfferedCapability, order: str, found: Sequence[Mention]) -> bool:
     """Return whether a statement follows a name of what is wanted: "Badge, the name is Bo"."""
     head = re.split(r"[,;:]\s|\s[\u2013-]\s", order)[0]
     if sentences.has_subject(head) or not content(head):
@@ -225,7 +225,7 @@ def _is_headed(choice: Choice, order: str, found: Sequence[Mention]) -> bool:
 
 
 def _corrected(
-    choice: Choice, role: SentenceRole, core: str, known: frozenset[str], *, refers: bool
+    choice: OfferedCapability, role: SentenceRole, core: str, known: frozenset[str], *, refers: bool
 ) -> tuple[SentenceRole, bool]:
     """Return the role of a statement that says what is needed or to be done, and if it refers."""
     if sentences.asks_first(core):
@@ -255,7 +255,9 @@ def tidy(text: str, *, whole: bool = False) -> str:
     return (quoted.group(1) if quoted else text).strip()
 
 
-def _match(choice: Choice, known: frozenset[str], short: str, *texts: str) -> frames.Match | None:
+def _match(
+    choice: OfferedCapability, known: frozenset[str], short: str, *texts: str
+) -> frames.Match | None:
     """Return how a sentence fits a frame. `short` lacks its purpose, which is no matter."""
     match = frames.match(bare(short)[0], choice.examples, known)
     if match is not None and match.refers:

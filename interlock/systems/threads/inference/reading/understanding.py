@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.system.models import OfferedCapability
 from interlock.system.text import sentence
-from interlock.systems.threads.inference.question import Choice, Question, Target
+from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.inference.reading.account import Account, account
 from interlock.systems.threads.inference.reading.doubts import Doubt, DoubtKind, doubts
 from interlock.systems.threads.inference.reading.meaning import Meanings
@@ -52,7 +53,7 @@ WORD_CHARS_MAX = 80
 
 
 # A capability that keeps a title: what a request near to none is read as.
-_NONE = Choice("", "", (), {"properties": {"title": {"x-from": "title"}}})
+_NONE = OfferedCapability("", "", (), {"properties": {"title": {"x-from": "title"}}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,14 @@ class Understanding:
     """What a request asks for: a capability with its values, or a question to a person."""
 
     request: ReadRequest
-    choice: Choice | None = None
+    choice: OfferedCapability | None = None
     # How sure the capability is, and how sure the call with its values is.
     of_intent: float = 0.0
     of_action: float = 0.0
     filled: Filled | None = None
     doubts: tuple[Doubt, ...] = ()
     unused: tuple[str, ...] = ()
-    nearest: tuple[Choice, ...] = ()
+    nearest: tuple[OfferedCapability, ...] = ()
     # What a person said in place of the request, without its trigger words.
     reworded: str | None = None
 

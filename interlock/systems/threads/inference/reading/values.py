@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from interlock.system.models import call_problems
+from interlock.system.models import OfferedCapability
 from interlock.system.text import sentence
-from interlock.systems.threads.inference.question import Choice
 from interlock.systems.threads.inference.reading.account import Account
 from interlock.systems.threads.inference.reading.forms import Form, form_of
 from interlock.systems.threads.inference.reading.mention import When
@@ -40,7 +39,7 @@ class Filled:
         return "; ".join(parts) or None
 
 
-def answers_question(choice: Choice, request: ReadRequest) -> bool:
+def answers_question(choice: OfferedCapability, request: ReadRequest) -> bool:
     """Return whether the newest answer is the one value that was asked for."""
     name = _asked_parameter(choice, request)
     return name is not None and _value_in_answer(choice, name, request) is not None
@@ -87,11 +86,11 @@ def fill(account: Account, request: ReadRequest) -> Filled:
     ]
     if not missing and not wrong:
         # What concerns several parameters at once is said in the words of the schema's validator.
-        wrong += call_problems(choice.parameters, parameters)
+        wrong += choice.problems(parameters)
     return Filled(parameters, tuple(missing), tuple(wrong))
 
 
-def _asked_parameter(choice: Choice, request: ReadRequest) -> str | None:
+def _asked_parameter(choice: OfferedCapability, request: ReadRequest) -> str | None:
     """Return the parameter that the newest answer is about, where only one was missing."""
     if request.answer is None or request.previous.get("capability") != choice.name:
         return None
@@ -105,42 +104,42 @@ def _asked_parameter(choice: Choice, request: ReadRequest) -> str | None:
     return open_names[0] if len(open_names) == 1 else None
 
 
-def _value_in_answer(choice: Choice, name: str, request: ReadRequest) -> Any:
+def _value_in_answer(choice: OfferedCapability, name: str, request: ReadRequest) -> Any:
     return value_in(choice, name, request.answer or "", request.when)
 
 
-def value_in(choice: Choice, name: str, text: str, when: When) -> Any:
+def value_in(choice: OfferedCapability, name: str, text: str, when: When) -> Any:
     """Return the value of a parameter that a text is, or None. `when` is the date in the text."""
     value = _form(choice, name).read(text, when)
     return None if value is None or _problems(choice, name, value) else value
 
 
-def _unread(choice: Choice, name: str, answer: str) -> str:
+def _unread(choice: OfferedCapability, name: str, answer: str) -> str:
     shown = sentence(answer, length_max=80)
     return f"{name} {_wanted(choice, name)}; I cannot read one in {shown!r}"
 
 
-def _problems(choice: Choice, name: str, value: Any) -> tuple[str, ...]:
+def _problems(choice: OfferedCapability, name: str, value: Any) -> tuple[str, ...]:
     """Return what is wrong with one parameter's value, in words."""
-    found = call_problems(_schema_of(choice, name), {name: value})
+    found = _with_one(choice, name).problems({name: value})
     return tuple(f"{_wanted(choice, name)}; {problem.partition(': ')[2]}" for problem in found)
 
 
-def _wanted(choice: Choice, name: str) -> str:
+def _wanted(choice: OfferedCapability, name: str) -> str:
     form = _form(choice, name)
     return f"must be given as {form.words}, as in {form.example}"
 
 
-def _form(choice: Choice, name: str) -> Form:
+def _form(choice: OfferedCapability, name: str) -> Form:
     return form_of(mapping(properties(choice)[name]), mapping(choice.parameters.get("$defs")))
 
 
-def properties(choice: Choice) -> Mapping[str, Any]:
+def properties(choice: OfferedCapability) -> Mapping[str, Any]:
     """Return the parameters of a capability, each with what its schema says of it."""
     return mapping(choice.parameters.get("properties"))
 
 
-def rare_hints(choice: Choice) -> tuple[str, ...]:
+def rare_hints(choice: OfferedCapability) -> tuple[str, ...]:
     """Return the rare hints among those of the required parameters."""
     described = properties(choice)
     required = choice.parameters.get("required", ())
@@ -148,6 +147,8 @@ def rare_hints(choice: Choice) -> tuple[str, ...]:
     return tuple(hint for hint in RARE_HINTS if hint in hints)
 
 
-def _schema_of(choice: Choice, name: str) -> Mapping[str, Any]:
+def _with_one(choice: OfferedCapability, name: str) -> OfferedCapability:
+    """Return a capability with one of its parameters alone."""
     properties = {name: choice.parameters["properties"][name]}
-    return {"properties": properties, "$defs": choice.parameters.get("$defs", {})}
+    schema = {"properties": properties, "$defs": choice.parameters.get("$defs", {})}
+    return replace(choice, parameters=schema)

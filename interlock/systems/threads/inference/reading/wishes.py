@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from interlock.systems.threads.inference.question import Choice
+from interlock.system.models import OfferedCapability
 from interlock.systems.threads.inference.reading import frames
 from interlock.systems.threads.inference.reading.account import Account
 from interlock.systems.threads.inference.reading.courtesy import bare
@@ -35,7 +35,9 @@ _OBJECTS = frozenset({"it", "them", "him", "her", "me", "us"})
 _OBJECT_BEGINS = frozenset({"a", "an", "the", "my", "our", "your", "his", "some", "this", "that"})
 
 
-def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -> list[str]:
+def wishes(
+    account: Account, catalog: Sequence[OfferedCapability], verbs: frozenset[str]
+) -> list[str]:
     """Return the separate things that a request wishes for."""
     writes_down, keeps = takes(account.choice, "matter"), takes(account.choice, "details")
     noted = writes_down and any(
@@ -82,7 +84,7 @@ def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -
 
 
 def _elaborates(
-    account: Account, piece: Piece, catalog: Sequence[Choice], verbs: frozenset[str]
+    account: Account, piece: Piece, catalog: Sequence[OfferedCapability], verbs: frozenset[str]
 ) -> bool:
     """Return whether a wish only says more of the title's: "We need three sets"."""
     if piece.framed or begins_with_verb(piece.order, verbs) or ADDS.match(piece.sentence.text):
@@ -99,7 +101,10 @@ def _has_its_time(account: Account, piece: Piece) -> bool:
 
 
 def _beside_a_note(
-    choice: Choice, piece: Piece, catalog: Sequence[Choice], verbs: frozenset[str]
+    choice: OfferedCapability,
+    piece: Piece,
+    catalog: Sequence[OfferedCapability],
+    verbs: frozenset[str],
 ) -> list[str]:
     """Return a note as one wish, with the orders before and behind it that are no part of it."""
     if begins_with_verb(piece.before, verbs):
@@ -127,7 +132,9 @@ def _says_something(account: Account, part: str) -> bool:
     return bool(says) and not (match is not None and match.refers)
 
 
-def _is_for_another(own: Choice, text: str, catalog: Sequence[Choice]) -> bool:
+def _is_for_another(
+    own: OfferedCapability, text: str, catalog: Sequence[OfferedCapability]
+) -> bool:
     """Return whether a text has the trigger words or the verb of another capability."""
     core = bare(text)[0]
     verb = opening(core)

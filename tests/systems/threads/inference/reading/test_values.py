@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from interlock.systems.threads.inference.question import Choice, Question
+from interlock.system.models import OfferedCapability
+from interlock.systems.threads.inference.question import Question
 from interlock.systems.threads.inference.reading.account import account
 from interlock.systems.threads.inference.reading.request import TEXT_CHARS_MAX, read
 from interlock.systems.threads.inference.reading.sentences import has_question
@@ -16,22 +17,22 @@ from tests.systems.threads.inference.questions import question
 AT = "2026-03-10T09:00:00+01:00"
 
 
-def choice(required: tuple[str, ...] = (), **hints: str) -> Choice:
+def choice(required: tuple[str, ...] = (), **hints: str) -> OfferedCapability:
     properties: dict[str, Any] = {
         name: {"type": "array" if hint == "list" else "string", "x-from": hint}
         for name, hint in hints.items()
     }
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return Choice("add_task", "put an item on the todo list", (), schema)
+    return OfferedCapability("add_task", "put an item on the todo list", (), schema)
 
 
-def filled_in(chosen: Choice, asked: Question) -> Filled:
+def filled_in(chosen: OfferedCapability, asked: Question) -> Filled:
     request = read(asked)
     return fill(account(chosen, request, frozenset()), request)
 
 
 def found(
-    title: str, text: str, chosen: Choice, *, fields: Mapping[str, Any] | None = None
+    title: str, text: str, chosen: OfferedCapability, *, fields: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     inciting = {"title": title, "text": text, "at": AT, "fields": fields or {}}
     return filled_in(chosen, question(inciting=inciting)).parameters
@@ -90,7 +91,7 @@ def test_a_guess_that_does_not_fit_is_none() -> None:
         "properties": {"short": {"type": "string", "maxLength": 3, "x-from": "title"}},
     }
 
-    assert found("too long", "", Choice("a", "b", (), schema)) == {}
+    assert found("too long", "", OfferedCapability("a", "b", (), schema)) == {}
 
 
 def test_a_text_that_is_too_long_is_not_cut_but_asked_about() -> None:
@@ -121,7 +122,7 @@ def test_what_is_missing_is_named_with_its_form() -> None:
         "required": ["when", "copies", "paper"],
         "$defs": {"Paper": {"enum": ["thick", "thin"]}},
     }
-    filled = filled_in(Choice("a", "b", (), schema), question(inciting={"title": "x"}))
+    filled = filled_in(OfferedCapability("a", "b", (), schema), question(inciting={"title": "x"}))
 
     assert filled.lack == (
         "for this I still need: when (date and time), copies (whole number),"
@@ -152,7 +153,7 @@ def test_one_missing_value_is_answered_by_itself(
     schema: dict[str, Any], answer: str, value: Any
 ) -> None:
     parameters = {"type": "object", "properties": {"it": schema}, "required": ["it"]}
-    chosen = Choice("a", "b", (), parameters)
+    chosen = OfferedCapability("a", "b", (), parameters)
     asks = {"kind": "clarification", "capability": "a", "parameters": {}}
     given = ({"phase": "action", "kind": "provided", "text": answer, "values": {}},)
     asked = question(inciting={"title": "x", "at": AT}, previous=asks, feedback=given)
