@@ -13,6 +13,8 @@ from interlock.testing import Kit
 from interlock.workers.ops import page
 from interlock.workers.ops.description import describe
 from interlock.workers.terminal.printed_page import PagePrinter
+from tests.waiting import until
+from tests.workflow.at_work import AtWork, Start
 
 NewKit = Callable[..., Kit[Any]]
 
@@ -147,6 +149,32 @@ def test_the_first_child_that_failed_may_end_the_others(kit: NewKit) -> None:
     assert because.startswith(f"a child of summarise has failed for good: {bad} ended as failed: ")
     assert "ModelError: the model refuses" in because
     assert "it was cancelled: its parent one is failed" in reasons(worker, fox)
+
+
+def test_a_child_that_failed_waits_for_a_worker_that_knows_the_table_of_its_parent(
+    at_work: Start,
+) -> None:
+    flow = documents("failed")
+    worker = at_work(flow, flow.children.summarise)
+    worker.client.submit(flow, Document(text="good bad"), id="one")
+    worker.work("one")
+    bad = worker.client.dispatch.views.children("one")[1]
+    worker.work(bad)
+    until(lambda: swept(worker, bad) == "failed", what="its only attempt is used up")
+    dispatch = worker.client.dispatch
+    key = dispatch.keys.record("one")
+    dispatch.client.hset(key, "schema", 2)
+    assert worker.perform(bad).startswith("retry: waits (owed)")
+    dispatch.client.hset(key, "schema", 1)
+
+    until(lambda: worker.perform(bad) == "settled", what="its end is reported again")
+
+    assert worker.client.show("one").state == "failed"
+
+
+def swept(worker: AtWork, record_id: str) -> str:
+    worker.sweep(record_id)
+    return worker.client.show(record_id).state
 
 
 def reasons(worker: Kit[Any], record_id: str) -> list[str]:

@@ -14,6 +14,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import RecordEnd
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.engine.awaited import report_end
+from tests.waiting import until
 from tests.workers.engine.running import perform
 from tests.workflow.at_work import AtWork, Start
 
@@ -201,6 +202,20 @@ def test_nobody_but_the_engine_says_that_a_record_has_ended(worker: AtWork) -> N
 
     with pytest.raises(GuardRefusedError, match="record_ended"):
         worker.client.fire("o-1", "record_ended", end)
+
+
+def test_an_end_waits_for_a_worker_that_knows_the_table_of_who_waits(worker: AtWork) -> None:
+    both(worker)
+    worker.perform("p-1")
+    dispatch = worker.client.dispatch
+    key = dispatch.keys.record("o-1")
+    dispatch.client.hset(key, "schema", 2)
+    assert worker.perform("p-1").startswith("retry: waits (owed)")
+    dispatch.client.hset(key, "schema", 1)
+
+    until(lambda: worker.perform("p-1") == "settled", what="the notification is due again")
+
+    assert ended(worker) == "done"
 
 
 def test_a_lost_notification_is_made_up_for_by_the_recheck(worker: AtWork) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.kernel.calling import called
-from interlock.kernel.errors import CallError
+from interlock.kernel.errors import AnotherVersionError, CallError
 from interlock.kernel.event import Cause
 from interlock.kernel.families import is_success
 from interlock.kernel.machine import Machine
@@ -38,7 +38,8 @@ def report_end(
 ) -> str:
     """Fire at a record that the end which it waits for has come. Returns why it is refused, or ''.
 
-    A record that does not wait for it any more is left alone. Raises TableFunctionError.
+    A record that does not wait for it any more is left alone. Raises TableFunctionError, and
+    AnotherVersionError where only a process with another version of the table can fire it.
     """
     waits = awaited_by(dispatch.lifecycle.machine(waiting.machine), waiting)
     if waits is None or waits[1] != end.record:
@@ -50,6 +51,8 @@ def report_end(
     )
     try:
         dispatch.lifecycle.fire(waiting, waits[0].trigger, end.model_dump(), call)
+    except AnotherVersionError:
+        raise
     except CallError as refusal:
         return str(refusal)
     return ""

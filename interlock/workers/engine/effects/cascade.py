@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.effect import CASCADE, Kind
-from interlock.kernel.errors import CallError, HeldError, UnknownRecordError
+from interlock.kernel.errors import AnotherVersionError, CallError, HeldError, UnknownRecordError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.families import is_lost, kind_of_child
 from interlock.kernel.machine import Machine
@@ -113,6 +113,8 @@ def report_loss(work: EffectWork, child: Record) -> None:
     loss |= of_parent.taken_by(kind.lost_trigger, why)
     try:
         work.dispatch.lifecycle.fire(parent, kind.lost_trigger, loss, call)
+    except AnotherVersionError:
+        raise
     except CallError as refusal:
         work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.kernel.errors import CallError, TableFunctionError, UnknownRecordError
+from interlock.kernel.errors import (
+    AnotherVersionError,
+    CallError,
+    HeldError,
+    TableFunctionError,
+    UnknownRecordError,
+)
 from interlock.kernel.event import Cause
 from interlock.kernel.payload import RecordEnd
 from interlock.kernel.store.commands import Call, Warrant
@@ -16,19 +22,31 @@ COMPONENT = "notification"
 def notification(work: EffectWork) -> None:
     """Notify every record that has subscribed to the end of this one. Repeating it changes nothing.
 
-    The record leaves each countdown that waits for it. A loss is fired before that, so that it is
-    known when the countdown ends.
+    One that cannot be notified now keeps none of the others waiting; it is notified again later.
     """
-    record = work.record
-    end = end_of(work.machine, record)
-    for dependent in work.dispatch.subscriptions.subscribers(record.id):
+    end = end_of(work.machine, work.record)
+    failures: list[Exception] = []
+    for dependent in work.dispatch.subscriptions.subscribers(work.record.id):
         work.raise_if_stopped()
-        if not dependent.countdown:
-            fire_end(work, dependent, end)
-            continue
-        if not end.is_success:
-            fire_loss(work, dependent)
-        work.dispatch.lifecycle.leave_countdown(dependent, record.id, record.state)
+        try:
+            notify(work, dependent, end)
+        except (AnotherVersionError, HeldError, TableFunctionError) as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def notify(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
+    """Fire the end in a record that waits for it, or take this record out of its countdown.
+
+    A loss is fired before that, so that it is known when the countdown ends.
+    """
+    if not dependent.countdown:
+        fire_end(work, dependent, end)
+        return
+    if not end.is_success:
+        fire_loss(work, dependent)
+    work.dispatch.lifecycle.leave_countdown(dependent, work.record.id, end.state)
 
 
 def fire_end(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
@@ -41,6 +59,8 @@ def fire_end(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
         refusal = report_end(work.dispatch, waiting, end, COMPONENT, work.key)
     except UnknownRecordError:
         return  # it has ended long ago
+    except AnotherVersionError:
+        raise
     except (CallError, TableFunctionError) as failure:
         refusal = str(failure)
     if refusal:
@@ -60,5 +80,7 @@ def fire_loss(work: EffectWork, dependent: Subscriber) -> None:
     loss = {"dependency": record.id, "state": record.state}
     try:
         work.dispatch.lifecycle.fire(dependent.id, waits_for.lost_trigger, loss, call)
+    except AnotherVersionError:
+        raise
     except CallError as refusal:
         work.audit("notification_refused", {"subscriber": dependent.id, "why": str(refusal)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
@@ -16,6 +18,7 @@ from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.subscriptions import Subscriber
 from interlock.workers.client import Client
+from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.engine.effects.cascade import advance
 from interlock.workers.engine.effects.notification import fire_loss
 from interlock.workers.engine.resources import Resources
@@ -25,6 +28,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
 from tests.systems.threads.threads import CONSENT, client_of, step, thread_payload
+from tests.waiting import until
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
@@ -95,6 +99,22 @@ def records(server: EmbeddedServer, prefix: str) -> Records:
     return Records(client_of(server.url, prefix))
 
 
+@contextmanager
+def newer(records: Records, record_id: str) -> Iterator[None]:
+    """Let a record be one that a newer version of its table has written, in the block."""
+    key = records.dispatch.keys.record(record_id)
+    schema = records.show(record_id).schema
+    scripts.read(records.dispatch.client, "HSET", key, "schema", schema + 1)
+    yield
+    scripts.read(records.dispatch.client, "HSET", key, "schema", schema)
+
+
+def until_due(records: Records, record_id: str, name: str) -> None:
+    """Wait until an effect that was given back may be claimed again."""
+    entry = next(one for one in records.show(record_id).entries if one.name == name)
+    until(lambda: records.dispatch.views.now_ms() >= entry.not_before, what=f"{name} is due")
+
+
 def test_the_last_end_in_another_family_advances_a_job(records: Records) -> None:
     first, second = records.create_job("a/one"), records.create_job("b/two")
     record_id = records.create_job("c/waits", first, second)
@@ -157,6 +177,19 @@ def test_a_countdown_with_a_loss_advances_no_job(records: Records) -> None:
     assert records.show(record_id).data["lost"] == {first: "canceled"}
     assert records.perform(record_id, "cascade") == "settled"
     assert not records.show(record_id).data["met"]
+
+
+def test_a_loss_waits_for_a_worker_that_knows_the_table_of_the_job(records: Records) -> None:
+    first = records.create_job("a/one")
+    record_id = records.create_job("c/waits", first)
+    with newer(records, record_id), pytest.raises(EffectRetriedError, match=r"waits \(owed\)"):
+        records.end_job(first, "cancel")
+    assert records.dispatch.views.counted(record_id, "dependencies:2") == {first}
+
+    until_due(records, first, "notification")
+    records.perform(first, "notification")
+
+    assert records.show(record_id).data["lost"] == {first: "canceled"}
 
 
 def test_the_last_child_advances_its_parent(records: Records) -> None:
