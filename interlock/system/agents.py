@@ -6,16 +6,13 @@ outcome:
 
     def translate(work: EffectWork) -> Outcome | None:
         home = work.records.settings.home.absolute()
-        folder = str(home / "translations" / work.record.id)
-        spec = LaunchSpec(key=work.lease.key, token=work.lease.token, work_folder=folder)
-        hand_over(work, "translating.agent", spec)  # to `main` of that module
+        folder = home / "translations" / work.record.id
+        hand_over(work, "translating.agent", folder)  # to `main` of that module
         return None
 
     class Translator(AgentSupervisor):
+        machine, effect = "translation", TRANSLATING
         error = ""
-
-        def __init__(self, spec: LaunchSpec, records: Records) -> None:
-            super().__init__(spec, records, "translation", TRANSLATING)
 
         def command(self) -> Command:
             folder = Path(self.work.record.data["folder"])
@@ -37,8 +34,7 @@ outcome:
         def failure(self, error: str) -> Outcome:
             return Outcome(Trigger.FAILED, {"error": error})
 
-    def main() -> None:
-        supervise(LaunchSpec, Translator)
+    main = Translator.supervise
 
 `command` prepares the work. What it prints is in the logs `output.log` and `errors.log` of the work
 folder, where an `OutputSource` finds them. `outcome` says what came of it, and `failure` what is
@@ -58,7 +54,6 @@ from interlock.workers.engine.work_environment import (
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import (
-    REPORT_FD,
     AgentProcess,
     Exit,
     SpawnError,
@@ -68,12 +63,11 @@ from interlock.workers.processes.clock import clock
 from interlock.workers.processes.process_group import Tail, process_group, text_of
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.agent_supervisor import AgentSupervisor
-from interlock.workers.supervision.command import CommandError, check_command
+from interlock.workers.supervision.command import check_command
 from interlock.workers.supervision.launch import (
     LaunchSpec,
     hand_over,
     label_of,
-    launch,
     process_label,
 )
 from interlock.workers.supervision.leased_process import Command
@@ -81,16 +75,14 @@ from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.reports import AgentFailed, UsageAdded
 from interlock.workers.supervision.streams import report_stream
-from interlock.workers.supervision.supervisor import Supervisor, supervise
+from interlock.workers.supervision.supervisor import Supervisor
 
 __all__ = [
     "LABEL_VARIABLE",
-    "REPORT_FD",
     "AgentFailed",
     "AgentProcess",
     "AgentSupervisor",
     "Command",
-    "CommandError",
     "Exit",
     "LaunchSpec",
     "ReportListener",
@@ -111,11 +103,9 @@ __all__ = [
     "has_ended",
     "kill_leftovers",
     "label_of",
-    "launch",
     "process_group",
     "process_label",
     "report_stream",
     "start_bound",
-    "supervise",
     "text_of",
 ]

@@ -26,13 +26,12 @@ from interlock.system.agents import (
     AgentSupervisor,
     Command,
     Exit,
+    LaunchSpec,
     Sandbox,
     UsageAdded,
     environment_of_work,
-    supervise,
 )
 from interlock.system.records import Records
-from interlock.systems.loops.launch_spec import SessionLaunchSpec
 from interlock.systems.loops.machines.effects import SESSION
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.names import Trigger
@@ -63,17 +62,18 @@ exec bash -c "$1"
 class SessionSupervisor(AgentSupervisor):
     """Supervises one attempt to run a session."""
 
+    machine, effect = "loop", SESSION
     # The others are for agents that work on tasks.
     accepted = ("ready", "failed", "progress", "usage", "mail")
     grace_s = STOP_GRACE_S
     work: EffectWork[LoopData]
 
-    def __init__(self, spec: SessionLaunchSpec, records: Records) -> None:
-        super().__init__(spec, records, "loop", SESSION)
-        self.session = spec
+    def __init__(self, spec: LaunchSpec, records: Records) -> None:
+        super().__init__(spec, records)
+        self.data: LoopData = self.work.record.data  # at the start: later ones have no prompt
         self.name = name_of(self.work.record.id)
         paths = AgentPaths(self.work.record.id, records.settings)
-        self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
+        self.tree = Worktree(paths.branch, Path(self.data["worktree"]), "", present=True)
         self.mailbox = Mailbox(records)
         self.prompt = ""
         self.ready = self.started = False
@@ -96,17 +96,17 @@ class SessionSupervisor(AgentSupervisor):
 
     def command(self) -> Command:
         """Return the command of the session. Raises GitError, KernelError, OSError."""
-        spec, prompt = self.session, self.work_folder / self.session.prompt
-        self.prompt = read_prompt(self.work_folder, spec.prompt, spec.digest)
+        data, prompt = self.data, self.work_folder / self.data["prompt"]
+        self.prompt = read_prompt(self.work_folder, data["prompt"], data["digest"])
         confined = sandbox_of(self._repository(), self.tree)
         variables = {
             "INTERLOCK_AGENT": self.name,
-            "INTERLOCK_SESSION": str(spec.session_seq),
+            "INTERLOCK_SESSION": str(data["session_seq"]),
             "INTERLOCK_PROMPT_FILE": str(prompt),
         }
         return Command(
-            arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
-            folder=Path(spec.worktree),
+            arguments=("bash", "-c", GATE, "session", data["command"], _program(data["command"])),
+            folder=self.tree.folder,
             environment=environment_of_work(variables),
             sandbox=confined and confined.with_more(shown=[(prompt, prompt)]),
             more_follows=True,
@@ -127,7 +127,7 @@ class SessionSupervisor(AgentSupervisor):
 
     def _start_session(self, process: AgentProcess) -> None:
         """Commit that the session has started, and only then send its command the prompt."""
-        fields: dict[str, Any] = {"session_seq": self.session.session_seq, "pid": process.pid}
+        fields: dict[str, Any] = {"session_seq": self.data["session_seq"], "pid": process.pid}
         fields |= {"containment": process.containment}
         try:
             self.work.fire(Outcome(Trigger.SESSION_STARTED, fields))
@@ -227,6 +227,4 @@ def _program(command: str) -> str:
     return first if PLAIN_WORD.fullmatch(first) else ""
 
 
-def main() -> None:
-    """Take over the session that the launch spec names, and run it."""
-    supervise(SessionLaunchSpec, SessionSupervisor)
+main = SessionSupervisor.supervise

@@ -70,6 +70,7 @@ class RunContext:
         records = self.work.records
         create = partial(records.create, "codon", paths.id, initial, leased_by=records.holder)
         work = self.supervisor.taken(lambda: self.work.retried(create).granted)
+        assert work is not None, "a lease that is not granted is an error"
         PrivateFile(paths.lease_key).write(work.key)
         return work
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from interlock import CallError, EffectWork, KernelError, Outcome
 from interlock.git.checkpoint_store import CheckpointStore
 from interlock.git.errors import GitError
-from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers, supervise
+from interlock.system.agents import LaunchSpec, Supervisor, kill_leftovers
 from interlock.system.errors import FencedError, HeldError
 from interlock.system.records import Records, polls
 from interlock.system.tables import Record
@@ -48,8 +48,10 @@ codon_types()
 class RunSupervisor(Supervisor):
     """Supervises one run, which may have executed codons under an earlier supervisor."""
 
+    machine, effect = "run", LAUNCH
+
     def __init__(self, spec: LaunchSpec, records: Records) -> None:
-        super().__init__(spec, records, "run", LAUNCH)
+        super().__init__(spec, records)
         self.work: EffectWork[RunData] = self.adopt("run", LAUNCH, spec.key, spec.token)
         run = self.work.record
         self.paths = RunPaths(run.id, records.settings)
@@ -246,6 +248,4 @@ def _may_be_active(record: Record) -> bool:
     return any(entry.is_leased or entry.exclusive for entry in record.entries)
 
 
-def main() -> None:
-    """Take the run of the launch spec over from the worker, and execute it."""
-    supervise(LaunchSpec, RunSupervisor)
+main = RunSupervisor.supervise

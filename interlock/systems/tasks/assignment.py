@@ -9,7 +9,6 @@ from functools import partial
 
 from interlock import KernelError
 from interlock.git.errors import GitError
-from interlock.system.agents import launch
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
@@ -110,9 +109,8 @@ def _start_agent(records: Records, task: Lease[TaskData], slot: Slot) -> None:
             session=bool(data["session"]),
             claim=prepared,
         )
-        launch(
+        spec.launch(
             "interlock.systems.tasks.supervisor",
-            spec.write(),
             renew,
             every_s=lease_ms / 3_000,
             pass_fds=(slot.descriptor,),
@@ -161,11 +159,8 @@ def _agent_lease_ms(records: Records) -> int:
 
 def next_task(
     records: Records, agent: Record[AgentData], first: TaskData
-) -> tuple[Lease[TaskData], PreparedClaim] | None:
-    """Claim the next queued task with the same agent settings, and prepare it for the session.
-
-    Return None if no task can be claimed, or if its preparation failed.
-    """
+) -> Lease[TaskData] | None:
+    """Claim the next queued task with the same agent settings. None if none can be claimed."""
     for record in queued_tasks(records, agent.root, str(first["role"])):
         alike = session_fields(record.data) == session_fields(first)
         if not (alike and is_local(record.data)):
@@ -173,19 +168,20 @@ def next_task(
         sandbox = str(first["claim"].get("sandbox") or "")
         lease = claim(records, record, agent=agent.id, sandbox=sandbox)
         if lease is not None:
-            return _prepare_for_session(records, agent, lease)
+            return lease
     return None
 
 
-def _prepare_for_session(
+def prepare_for_session(
     records: Records, agent: Record[AgentData], lease: Lease[TaskData]
-) -> tuple[Lease[TaskData], PreparedClaim] | None:
+) -> PreparedClaim | None:
+    """Make the worktree of a task that a session claimed. None if that fails, as the task does."""
     lease_ms = records.effect("task", "agent").lease_ms
     renew = partial(records.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
         _refuse_unjudgeable(records, lease)
         with renewing(renew, every_s=lease_ms / 3_000):
-            return lease, prepare_claim(records, lease, agent=agent.id)
+            return prepare_claim(records, lease, agent=agent.id)
     except (GitError, OSError, InvalidSignalError) as failure:
         fail_claim(records, lease, failure)
         return None

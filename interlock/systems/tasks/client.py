@@ -75,7 +75,7 @@ class Tasks:
         """Submit a task. Its repository is checked before anything is written.
 
         Raises a CallError for a wrong task: RefusedError for an unfit repository,
-        InvalidSignalError, UnknownRoleError for a role that is not listed, CommandError for a
+        InvalidSignalError, UnknownRoleError for a role that is not listed, CallError for a
         command that cannot run, InvalidPayloadError, IdTakenError, or QuotaError.
         """
         if not isinstance(payload, Mapping):

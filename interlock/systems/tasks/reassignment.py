@@ -25,7 +25,7 @@ def requeue(
     one with a command gets the command that an agent of that name had in this backlog, unless
     `agent` gives it. With `not_same` the agent that had the task last does not get it again. The
     choice lasts until the next requeue. Raises CallError where no agent of the name is known,
-    CommandError where the task's repository is on this computer and the new command cannot be run
+    CallError where the task's repository is on this computer and the new command cannot be run
     in it, and GuardRefusedError where the task cannot go to the agent.
     """
     payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}

@@ -20,17 +20,15 @@ from interlock.system.agents import (
     Exit,
     SpawnError,
     Supervisor,
-    clock,
     environment_of_work,
     report_stream,
-    supervise,
 )
 from interlock.system.files import as_line
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, TransitionReason
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
 from interlock.systems.tasks.agent_sandbox import TASK_FILE, agent_sandbox
-from interlock.systems.tasks.assignment import next_task
+from interlock.systems.tasks.assignment import next_task, prepare_for_session
 from interlock.systems.tasks.current_task import CurrentTask, failure_outcome, report_outcome
 from interlock.systems.tasks.idle_sessions import was_ended
 from interlock.systems.tasks.launch_spec import TaskLaunchSpec
@@ -53,8 +51,11 @@ FAILURES_MAX = 3  # tasks of a session in a row
 class TaskSupervisor(Supervisor):
     """Supervises one agent and its current task. A session has no task while it is idle."""
 
+    machine, effect = "agent", SUPERVISION
+    spec_type = TaskLaunchSpec
+
     def __init__(self, spec: TaskLaunchSpec, records: Records) -> None:
-        super().__init__(spec, records, "agent", SUPERVISION)
+        super().__init__(spec, records)
         self.spec = spec
         self.reported, self.printed = report_stream(), report_stream(spec.stream)
         claim = spec.claim
@@ -314,13 +315,12 @@ class TaskSupervisor(Supervisor):
 
     def _claim_next_task(self) -> CurrentTask | None:
         """Claim the next task for this session and make its worktree. None if there is none."""
-        asked_at = clock()
+        agent, first = self.agent.record, self.first_task.data
         # If the store is away, the next poll tries again; a claim made meanwhile lapses.
         with suppress(KernelError):
-            if found := next_task(self.records, self.agent.record, self.first_task.data):
-                lease, claim = found
-                work = EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
-                return CurrentTask(work, claim, self.agent.record)
+            if work := self.taken(lambda: next_task(self.records, agent, first)):
+                claim = prepare_for_session(self.records, agent, work.lease)
+                return CurrentTask(work, claim, agent) if claim else None
         return None
 
     def _report_spawn_failure(self, reason: str) -> None:
@@ -379,6 +379,4 @@ class TaskSupervisor(Supervisor):
         return task.finish(ended.output)
 
 
-def main() -> None:
-    """Take over the leases of a launch spec and supervise its agent in a process of its own."""
-    supervise(TaskLaunchSpec, TaskSupervisor)
+main = TaskSupervisor.supervise

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Collection
 
 from interlock.git.errors import GitError
-from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.work import EffectWork, Outcome
@@ -31,9 +30,9 @@ class AgentSupervisor(Supervisor, ReportListener):
     accepted: Collection[str] = ()
     grace_s = 10.0
 
-    def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
-        super().__init__(spec, records, machine, effect)
-        self.work: EffectWork = self.adopt(machine, effect, spec.key, spec.token)
+    def __init__(self, spec: LaunchSpec, records: Records) -> None:
+        super().__init__(spec, records)
+        self.work: EffectWork = self.adopt(self.machine, self.effect, spec.key, spec.token)
         self._stream = report_stream(only=self.accepted)
 
     @abstractmethod

@@ -18,7 +18,7 @@ class CommandError(CallError):
     """An agent's command cannot be run. Correct it."""
 
     def __init__(self, command: str, problem: str) -> None:
-        super().__init__(f"the agent's command {sentence(command)!r}: {problem}")
+        super().__init__(f"the command {sentence(command)!r}: {problem}")
         self.command, self.problem = command, problem
 
 

@@ -65,6 +65,21 @@ class LaunchSpec:
         PrivateFile(file).write(json.dumps(asdict(self)))
         return file
 
+    def launch(
+        self,
+        module: str,
+        renew: Callable[[], object],
+        *,
+        every_s: float,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        """Start `main` of a supervisor's module, and wait until it has taken over.
+
+        Until it has, `renew` is called every `every_s` seconds. The supervisor gets these open
+        files. Raises OSError if it has not taken over.
+        """
+        launch(module, self.write(), renew, every_s=every_s, pass_fds=pass_fds)
+
     @classmethod
     def read(cls, file: Path) -> Self:
         """Read the file that `write` wrote. Raises FileNotFoundError, ValidationError."""
@@ -155,15 +170,16 @@ class ForkServerLink:
 FORK_SERVER = ForkServerLink()
 
 
-def hand_over(work: EffectWork[Any], module: str, spec: LaunchSpec) -> None:
+def hand_over(work: EffectWork[Any], module: str, work_folder: Path) -> None:
     """Launch a supervisor that takes over the lease of an effect, and reports how that ends.
 
     `module` is where the supervisor's `main` is. The handler returns None after that. Raises
     OSError if no supervisor has taken over: the handler still has the lease.
     """
     lease, lease_ms = work.lease, work.held.lease_ms
+    spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(work_folder))
     renew = partial(work.dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
-    launch(module, spec.write(), renew, every_s=lease_ms / 3_000)
+    spec.launch(module, renew, every_s=lease_ms / 3_000)
     work.handed_over.set()
 
 

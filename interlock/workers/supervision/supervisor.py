@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
@@ -42,7 +42,6 @@ from interlock.workers.supervision.leased_process import (
 
 # Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
-Spec = TypeVar("Spec", bound=LaunchSpec)
 
 
 class ShownHeartbeat(Heartbeat):
@@ -66,20 +65,37 @@ class ShownHeartbeat(Heartbeat):
 class Supervisor(ABC):
     """A process that holds leases and outlives the worker that launched it.
 
-    `machine` and `effect` name the effect whose lease is in the launch spec. The constructor of a
-    subclass takes its leases over with `adopt`. It changes `records` in the name of the effect.
-    `heartbeat` renews what is held: `with self.heartbeat.holding(work.held)`. If `run` raises, its
-    process ends, and the sweep of orphans does what the state says of a lost effect.
+    `machine` and `effect` name the effect whose lease is in the launch spec, which is of the type
+    `spec_type`. The constructor of a subclass takes its leases over with `adopt`. It changes
+    `records` in the name of the effect. `heartbeat` renews what is held: `with
+    self.heartbeat.holding(work.held)`. If `run` raises, its process ends, and the sweep of orphans
+    does what the state says of a lost effect. The module has `main = TheSubclass.supervise`.
     """
 
-    def __init__(self, spec: LaunchSpec, records: Records, machine: str, effect: Effect) -> None:
-        self.records, self.dispatch = records.named(effect.name), records.dispatch
+    machine: ClassVar[str]
+    effect: ClassVar[Effect]
+    spec_type: ClassVar[type[LaunchSpec]] = LaunchSpec
+
+    def __init__(self, spec: LaunchSpec, records: Records) -> None:
+        self.records, self.dispatch = records.named(self.effect.name), records.dispatch
         self.work_folder, self.process_label = Path(spec.work_folder), spec.process_label
         dispatch, self.resources = self.dispatch, Resources(records.settings)
-        lease_s = records.effect(machine, effect.name).lease_ms / 1_000
+        lease_s = records.effect(self.machine, self.effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
         self.heartbeat = ShownHeartbeat(self.events, dispatch, lease_s)
         self._adopted: list[Lease] = []
+
+    @classmethod
+    def supervise(cls) -> None:
+        """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
+        settings = read_settings()
+        set_up_log(settings.log_format)
+        start_traces(settings, "supervisor")
+        spec = cls.spec_type.read(Path(sys.argv[1]))
+        take_over_and_supervise(
+            Path(spec.work_folder),
+            lambda: cls(spec, component(open_dispatch(), "supervisor")).run_to_end,
+        )
 
     def run_to_end(self) -> None:
         """Supervise to the end in a span of each lease, and show Flower how that was.
@@ -102,27 +118,26 @@ class Supervisor(ABC):
 
     def adopt(self, machine: str, effect: Effect, key: str, token: str) -> EffectWork:
         """Take a lease over. Raises FencedError if its token is not valid any more."""
+        asked_at = clock()
+        lease = self.dispatch.leases.adopt(
+            key,
+            self.dispatch.effect(machine, effect.name),
+            token,
+            nonce=uuid4().hex[:8],
+            holder=f"{self.dispatch.holder}:{os.getpid()}",
+        )
+        self._adopted.append(lease)
+        return EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
 
-        def adopted() -> Lease:
-            return self.dispatch.leases.adopt(
-                key,
-                self.dispatch.effect(machine, effect.name),
-                token,
-                nonce=uuid4().hex[:8],
-                holder=f"{self.dispatch.holder}:{os.getpid()}",
-            )
-
-        work = self.taken(adopted)
-        self._adopted.append(work.lease)
-        return work
-
-    def taken(self, take: Callable[[], Lease]) -> EffectWork:
-        """Return the work of a lease that a call gives to this process.
+    def taken(self, take: Callable[[], Lease | None]) -> EffectWork | None:
+        """Return the work of a lease that a call gives to this process; None if it gives none.
 
         The time of the lease counts from the beginning of the call.
         """
         asked_at = clock()
-        return EffectWork(self.dispatch, self.resources, take(), asked_at=asked_at)
+        if (lease := take()) is None:
+            return None
+        return EffectWork(self.dispatch, self.resources, lease, asked_at=asked_at)
 
     @contextmanager
     def holding(self, work: EffectWork) -> Iterator[None]:
@@ -159,18 +174,6 @@ class Supervisor(ABC):
             logged, leases, log_bytes_max=log_bytes_max, work_folder=self.work_folder
         )
         return process.run(read=read, act=act, started=started)
-
-
-def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Records], Supervisor]) -> None:
-    """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
-    settings = read_settings()
-    set_up_log(settings.log_format)
-    start_traces(settings, "supervisor")
-    spec = spec_type.read(Path(sys.argv[1]))
-    take_over_and_supervise(
-        Path(spec.work_folder),
-        lambda: supervisor(spec, component(open_dispatch(), "supervisor")).run_to_end,
-    )
 
 
 def open_dispatch() -> Dispatch:

@@ -36,9 +36,7 @@ def target_of(data: TranslationData) -> str:
 
 def translate(work: il.EffectWork[TranslationData]) -> None:
     home = work.records.settings.home.absolute()
-    folder = home / folder_of(work.record, work.record.data["attempt"])
-    spec = agents.LaunchSpec(key=work.lease.key, token=work.lease.token, work_folder=str(folder))
-    agents.hand_over(work, __name__, spec)
+    agents.hand_over(work, __name__, home / folder_of(work.record, work.record.data["attempt"]))
 
 
 HANDLERS = {"translation": translate}
@@ -47,8 +45,10 @@ HANDLERS = {"translation": translate}
 class Translator(agents.AgentSupervisor):
     """Runs one attempt of an agent in the worktree, and commits what it leaves there."""
 
+    machine, effect = "translation", TRANSLATION
+
     def __init__(self, spec: agents.LaunchSpec, records: Records) -> None:
-        super().__init__(spec, records, "translation", TRANSLATION)
+        super().__init__(spec, records)
         self.data: TranslationData = self.work.record.data
         self.folder = self.work_folder.with_name("worktree")
         self.sandbox = agents.Sandbox.open(records.settings)
@@ -111,8 +111,7 @@ class Translator(agents.AgentSupervisor):
             self.error, self.is_over_budget = "its budget is used up", True
 
 
-def main() -> None:
-    agents.supervise(agents.LaunchSpec, Translator)
+main = Translator.supervise
 
 
 def output(_: il.Client, record: Record[TranslationData], run: int | None) -> OutputSource:

@@ -25,7 +25,7 @@ FILE = files.file_model(
 
 
 def read_request(path: Path, agent: str, records: Records) -> dict[str, Any]:
-    """Return the payload that a file asks for. Raises FileError, GitError, CommandError."""
+    """Return the payload that a file asks for. Raises FileError, GitError, CallError."""
     document = files.read_document(path, bytes_max=100_000, advice="shorten the glossary")
     location = files.Location(document.problems)
     fields = files.read_fields(FILE, document.root, location) or {}

@@ -313,13 +313,15 @@ def test_what_a_supervisor_starts_is_below_the_task_and_not_below_its_agent(
     seen: dict[str, str] = {}
 
     class Probe(Supervisor):
+        machine, effect = "agent", SUPERVISION
+
         def run(self) -> None:
             seen.update(span_variables())
 
     spec = LaunchSpec(
         key=claim.agent.key, token=claim.agent.token, work_folder=str(tmp_path), worker="w"
     )
-    probe = Probe(spec, running.client.records, "agent", SUPERVISION)
+    probe = Probe(spec, running.client.records)
     probe.adopt("task", AGENT, claim.task.key, claim.task.token)
     probe.adopt("agent", SUPERVISION, spec.key, spec.token)
     probe.run_to_end()

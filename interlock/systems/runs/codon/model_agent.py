@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import CallError, Settings, read_settings
-from interlock.system.agents import REPORT_FD
 from interlock.system.models import LanguageModel, Unanswered, open_model
 from interlock.system.records import brief_traces
 from interlock.system.settings import SettingsError
@@ -34,7 +33,7 @@ from interlock.systems.runs.paths import (
     MODEL_VARIABLE,
 )
 
-PROMPT_FILE = "INTERLOCK_PROMPT_FILE"
+PROMPT_FILE, REPORT_FD = "INTERLOCK_PROMPT_FILE", "INTERLOCK_REPORT_FD"
 ANSWER_TOKENS_MAX = 8_192
 FAILED = 1
 STOPPED = 128 + signal.SIGTERM

@@ -15,9 +15,8 @@ from pathlib import Path
 from string import Template
 from typing import Protocol, TypeAlias
 
-from interlock import KernelError
+from interlock import CallError, KernelError
 from interlock.system.agents import (
-    CommandError,
     ReportListener,
     Sandbox,
     Tail,
@@ -97,8 +96,8 @@ class CommandCall:
         """Refuse a command that no shell could run. Raises FatalSentinelError."""
         try:
             check_command(self.command, self.folder)
-        except CommandError as error:
-            raise FatalSentinelError(error.problem) from error
+        except CallError as error:
+            raise FatalSentinelError(str(error)) from error
 
     async def __call__(self, events: Batch, book: BookCost) -> str:
         """Run the command once."""
