@@ -55,6 +55,11 @@ from interlock.kernel.payload import (
 from interlock.kernel.payload import (
     validated as validated,
 )
+from interlock.kernel.rows import by as by
+from interlock.kernel.rows import move as move
+from interlock.kernel.rows import reenter as reenter
+from interlock.kernel.rows import rows as rows
+from interlock.kernel.rows import stay as stay
 from interlock.kernel.scales import Level as Level
 from interlock.kernel.table import (
     ORPHANS as ORPHANS,
@@ -87,22 +92,7 @@ from interlock.kernel.table import (
     always as always,
 )
 from interlock.kernel.table import (
-    by as by,
-)
-from interlock.kernel.table import (
-    move as move,
-)
-from interlock.kernel.table import (
     never as never,
-)
-from interlock.kernel.table import (
-    reenter as reenter,
-)
-from interlock.kernel.table import (
-    rows as rows,
-)
-from interlock.kernel.table import (
-    stay as stay,
 )
 from interlock.kernel.tags import Tags as Tags
 from interlock.kernel.timer import Timer as Timer

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from typing import Any, Generic, TypedDict, Unpack
+from typing import Any, Generic
 
 from pydantic import BaseModel
 
 from interlock.kernel.choice_words import SuggestedAnswer, Words, unsuggested
 from interlock.kernel.effect import AWAITING, Effect, Kind
-from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason, moved, sentence
@@ -92,19 +91,29 @@ class AwaitedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A state of a machine, and what a record has and owes in it."""
+    """A state of a machine, and what a record has and owes in it.
+
+    Every function of a stage is given the data of a record. `external` says how a record comes into
+    a state that no row enters. `queue` returns the name of the queue in which a record waits to be
+    claimed, by priority and age; `holds` the names that no other record of its family may hold
+    meanwhile. `counts_as_ended` says whether the countdown of the parent counts the record here as
+    ended; `slot` whether it has one of a number of slots, and `slot_release` is owed when it leaves
+    for a stage in which it has none. `outlook` tells people what follows by itself, or returns ''.
+    `shown` is what people call the state; '' is its name, with blanks. `meaning` is given where the
+    rest of the table does not tell it.
+    """
 
     state: StrEnum
     timers: tuple[Timer, ...] = ()
-    external: str = ""  # how a record comes into a state that no row enters
-    queue: Callable[[Any], str] | None = None  # where it waits to be claimed, by priority and age
-    holds: Callable[[Any], tuple[str, ...]] | None = None  # names no other of its family may hold
-    counts_as_ended: Callable[[Any], bool] | None = None  # for the countdown of its parent
-    slot: Callable[[Any], bool] | None = None  # whether it has one of a number of slots
-    slot_release: Effect | None = None  # owed on leaving for a stage in which it has no slot
-    outlook: Callable[[Any], str] = nothing  # tells people what follows by itself, or ''
-    shown: str = ""  # what people call it; '' is its name, with blanks
-    meaning: Meaning | None = None  # where the rest of the table does not tell it
+    external: str = ""
+    queue: Callable[[Any], str] | None = None
+    holds: Callable[[Any], tuple[str, ...]] | None = None
+    counts_as_ended: Callable[[Any], bool] | None = None
+    slot: Callable[[Any], bool] | None = None
+    slot_release: Effect | None = None
+    outlook: Callable[[Any], str] = nothing
+    shown: str = ""
+    meaning: Meaning | None = None
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -162,28 +171,39 @@ def never(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Stage):
-    """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it."""
+    """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it.
 
-    asks: Callable[[Any], bool] = always  # whether it asks a person; without affordances never
-    notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
-    offers: Effect | None = None  # owed on entry: it tries to move the record on
-    offered: Callable[[Any], bool] = always  # whether `offers` is owed
-    card: str = ""  # the kind of its card
-    question: Callable[[Any], str] = shall_begin  # what the card asks
-    inspect: Callable[[Any], str] = nothing  # the command that shows what the card is about, or ''
-    shows: str = ""  # the proposal that the card shows, of those in the record's data
-    affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
-    # What its choices say to people: in every record the same, or by the data.
+    `affordances` are the choices of a person, each with its trigger; `asks` says whether a record
+    asks a person for one, and `notifies` is then owed on entry and on leaving. The card that the
+    person gets has a kind, `card`, and a `question`; it shows the result of the command `inspect`,
+    and the proposal of the name `shows` in the record's data. `words` say what the choices mean, by
+    choice: in every record the same, or by its data; `suggests` returns answers for one click.
+
+    Of an answer, by its trigger: `answers` has its model, where the card takes less than the
+    trigger's payload; `offered_if` says whether it is offered, where it is not always; `values`
+    returns the only values that its fields may have, where they depend on the record.
+
+    `offers` is owed on entry, if `offered` agrees: it tries to move the record on. `countdown` is
+    the countdown whose end the record waits for, `awaited` the end of another record. `Stage` of
+    interlock.kernel.table explains the fields that all stages have.
+    """
+
+    asks: Callable[[Any], bool] = always
+    notifies: Effect | None = None
+    offers: Effect | None = None
+    offered: Callable[[Any], bool] = always
+    card: str = ""
+    question: Callable[[Any], str] = shall_begin
+    inspect: Callable[[Any], str] = nothing
+    shows: str = ""
+    affordances: tuple[tuple[str, str], ...] = ()
     words: Words | Callable[[Any], Words] = field(default_factory=dict)
-    suggests: Callable[[Any], Iterable[SuggestedAnswer]] = unsuggested  # for one click
-    # By trigger, what its answer is on this card: the model of the answer, where the card takes
-    # less than the trigger's payload; whether it is offered, where it is not always; and the only
-    # values that a field may have, where they depend on the record.
+    suggests: Callable[[Any], Iterable[SuggestedAnswer]] = unsuggested
     answers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     offered_if: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     values: Mapping[str, Callable[[Any], FieldValues]] = field(default_factory=dict)
-    countdown: str = ""  # the countdown whose end the record waits for
-    awaited: AwaitedEnd | None = None  # the end of another record that the record waits for
+    countdown: str = ""
+    awaited: AwaitedEnd | None = None
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -215,18 +235,27 @@ class Waiting(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Active(Stage):
-    """A stage in which an effect is at work, until it fires one of `outcomes`."""
+    """A stage in which an effect is at work, until it fires one of `outcomes`.
 
-    effect: Effect | None = None  # None where every row into the stage carries one in
+    `effect` is owed on entry, or `later` instead once `is_later` agrees; it is None where every row
+    into the stage carries an effect in. `failures` are outcomes that mean that it has failed, as
+    these do: `crash`, fired when an effect that cannot restart is lost, and `exhausted`, fired when
+    its attempts are used up (None: it is quarantined). `over` is fired when a cap forbids what the
+    effect needs (None: a card asks). `once` says whether a lost effect cannot restart. `slot_key`
+    returns the key by which the effect's `concurrency` is counted. `Stage` of
+    interlock.kernel.table explains the fields that all stages have.
+    """
+
+    effect: Effect | None = None
     outcomes: tuple[StrEnum, ...] = ()
-    later: Effect | None = None  # instead of `effect` once `is_later` agrees
+    later: Effect | None = None
     is_later: Callable[[Any], bool] = always
-    crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
-    exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
-    over: StrEnum | None = None  # fired when a cap forbids what it needs; None: a card asks
-    failures: tuple[StrEnum, ...] = ()  # outcomes that mean, like these two, that it has failed
-    once: Callable[[Any], bool] | None = None  # whether a lost effect cannot restart
-    slot_key: Callable[[Any], str] | None = None  # what the effect's `concurrency` is counted by
+    crash: StrEnum | None = None
+    exhausted: StrEnum | None = None
+    over: StrEnum | None = None
+    failures: tuple[StrEnum, ...] = ()
+    once: Callable[[Any], bool] | None = None
+    slot_key: Callable[[Any], str] | None = None
 
     def effect_for(self, data: Data) -> Effect | None:
         """Return the effect that an entry with this data starts."""
@@ -245,10 +274,14 @@ class Active(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Stage):
-    """A stage that no row leaves: the record has ended. Its `outlook` says what it left undone."""
+    """A stage that no row leaves: the record has ended. Its `outlook` says what it left undone.
 
-    cleanup: Effect | None = None  # owed on entry: it removes what the record leaves behind
-    is_success: bool = False  # to its subscribers; any other end is a loss to them
+    `cleanup` is owed on entry: it removes what the record leaves behind. `is_success`: to its
+    parent and its subscribers this end is a success; any other end is a loss to them.
+    """
+
+    cleanup: Effect | None = None
+    is_success: bool = False
 
     def left_over(self, data: Data) -> str:
         """Return what the log and an explanation say of what an end leaves undone, or ''."""
@@ -264,7 +297,7 @@ class Transition:
     """One row. Several rows may have the same source and trigger: they are one cell.
 
     The guards of a cell are asked in the order of its rows, and the first row whose guard agrees is
-    followed.
+    followed. `rows` of interlock.kernel.rows says what the optional fields are.
     """
 
     source: StrEnum
@@ -273,24 +306,22 @@ class Transition:
     guard: Callable[[Ask], bool] | None = None
     update: Callable[[Ask], Data] | None = None
     explain: Callable[[Ask], Mapping[str, Any]] | None = None
-    refusal: Refusal = ""  # of the last row of a cell: why no row was followed
+    refusal: Refusal = ""
     effect: Effect | None = None
-    spawns: str = ""  # the countdown that the effect fills
+    spawns: str = ""
     mode: Mode = Mode.LEAVE
-    interrupts: bool = False  # whether the effect at work is asked to come to its end
-    reads: bool = False  # whether a decision about it reads facts of other records
+    interrupts: bool = False
+    reads: bool = False
     by: tuple[str, ...] = ()  # who may fire it: an effect's holder, a component, people, a sweep
-    names_proposal: bool = False  # whether a person must name the proposal that was seen
-    asks_anew: bool = False  # of a row that stays: the question is another one from now on
-    abandons: bool = False  # of a timer: whether it may leave an effect that is at work
-    bounds: bool = False  # whether its update may change what the record's family may use
-    ours: str = ""  # why it is there, where the published table lacks it
-    guarded: str = ""  # why it asks a guard, where the published row asks none
-    reason: TransitionReason | None = None  # the published one, where the payload gives none
-    reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
-    says: str = ""  # why it moved a record; if empty, what the machine says of its trigger
-    # The payload with which the row is fired in the commit that enters its state, without the
-    # effect that would fire it; None where the data do not decide that.
+    names_proposal: bool = False
+    asks_anew: bool = False
+    abandons: bool = False
+    bounds: bool = False
+    ours: str = ""
+    guarded: str = ""
+    reason: TransitionReason | None = None
+    reason_by_hand: TransitionReason | None = None
+    says: str = ""
     follows: Callable[[Any], Data | None] | None = None
 
     @property
@@ -320,76 +351,3 @@ class Transition:
 PERSON, PRODUCER = "person", "producer"
 ORPHANS, STALLS = "orphans", "stalls"
 ACTORS = (PERSON, PRODUCER, ORPHANS, STALLS)
-
-Row = Callable[[StrEnum], Transition]  # a row without its source, which `rows` gives it
-
-
-class RowFields(TypedDict, total=False):
-    """The optional fields of a row; `Transition` says what each means."""
-
-    guard: Callable[[Ask], bool]
-    update: Callable[[Ask], Data]
-    explain: Callable[[Ask], Mapping[str, Any]]
-    refusal: Refusal
-    effect: Effect
-    spawns: str
-    interrupts: bool
-    reads: bool
-    names_proposal: bool
-    asks_anew: bool
-    abandons: bool
-    bounds: bool
-    ours: str
-    guarded: str
-    reason: TransitionReason
-    reason_by_hand: TransitionReason
-    says: str
-    follows: Callable[[Any], Data | None]
-
-
-def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:
-    """Return the rows of one state, or of several: each row once for each state.
-
-    *rows(State.OPEN,
-        move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PERSON), update=claimed),
-        stay(Trigger.NOTED, by(PERSON), update=noted),
-    ),
-    """
-    states = (sources,) if isinstance(sources, StrEnum) else sources
-    return tuple(row(state) for row in each for state in states)
-
-
-def move(
-    trigger: StrEnum, target: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]
-) -> Row:
-    """Return a row into another state. The effect at work in the state that is left is revoked."""
-    return lambda source: Transition(source, trigger, target, by=actors, **fields)
-
-
-def carry(
-    trigger: StrEnum, target: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]
-) -> Row:
-    """Return a row into another state, in which the effect at work goes on."""
-    return lambda source: Transition(source, trigger, target, by=actors, mode=Mode.CARRY, **fields)
-
-
-def stay(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
-    """Return a row that stays in its state. Effect, timers and proposal go on.
-
-    With `asks_anew` the card of the state asks another question from then on: an answer to the
-    old one is refused, and reminders begin anew. Timers that fire a trigger go on.
-    """
-    return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.INTERNAL, **fields)
-
-
-def reenter(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
-    """Return a row that leaves its state and enters it again. Effect and timers begin anew."""
-    return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.EXTERNAL, **fields)
-
-
-def by(*actors: Effect | str) -> tuple[str, ...]:
-    """Name the effects, people and sweeps that may fire a row. Raises UnknownActorError."""
-    for actor in actors:
-        if isinstance(actor, str) and actor not in ACTORS:
-            raise UnknownActorError(actor, ACTORS)
-    return tuple(str(actor) for actor in actors)

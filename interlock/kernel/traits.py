@@ -42,6 +42,10 @@ def _is_filled(value: Any, path: Sequence[str]) -> bool:
 class Placement:
     """The place of a machine's records: the records above them, and the computer they run on.
 
+    `id_prefix` are the machines of the records above, by the segments of an id before the record's
+    own name. The turn `shop/turn~a` has ("backlog",): a record with the id `shop` would have to be
+    of a machine called backlog. There is no such machine, so no record may have that id.
+
     `host` returns from the data the name of the computer on which the `local` effects of a record
     run, or ''; `Settings.host` is that of this computer. `commands` are the fields of payloads that
     name a command to run there, as `phases.*.worker.command`, where `*` is each item of a list:
@@ -50,9 +54,6 @@ class Placement:
     `id_in_words` says the same to people.
     """
 
-    # The machines of the records above, by the segments of an id before the record's own name. The
-    # turn `shop/turn~a` has ("backlog",): a record with the id `shop` would have to be of a machine
-    # called backlog. There is no such machine, so no record may have that id.
     id_prefix: tuple[str, ...] = ()
     id_pattern: str = ""
     id_in_words: str = ""
@@ -77,11 +78,16 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """The counters of a record, and the bounds of its family."""
+    """The counters of a record, and the bounds of its family.
 
-    bounds: Callable[[Any], Bounds] | None = None  # what a root and all below it may use
-    counters: Callable[[Any], Mapping[str, int]] | None = None  # of a record's data; 0 at first
-    in_family_log: bool = False  # whether the commits of the family are listed in their order
+    `bounds` returns from the data of a root what it and all below it may use, by the name of what
+    is counted; `counters` what follows from a record's data, where 0 is counted at first.
+    `in_family_log`: the commits of the family are listed in their order.
+    """
+
+    bounds: Callable[[Any], Bounds] | None = None
+    counters: Callable[[Any], Mapping[str, int]] | None = None
+    in_family_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +104,20 @@ class Children:
 
     The list is read when the row is followed, and what each child is created from is kept in the
     log beside the event: every attempt to create them creates the same ones.
+
+    `payload` returns a child's payload, and what it may use: by the parent's data, by the child's
+    entry in the parent's list, and by the ids of all children in the list, in their order.
+    `advance_trigger` is fired when the last of them has ended, and `lost_trigger` before that, when
+    one has ended without success. `machine` is that of the children; '' is that of their parent.
+    `listed_in` is the field of the parent's data that has the list.
     """
 
     countdown: str
-    # A child's payload, and what it may use: by the parent's data, by the child's entry in the
-    # parent's list, and by the ids of all children in the list, in their order.
     payload: Callable[[Any, Any, Sequence[str]], tuple[Data, Bounds]]
-    advance_trigger: str  # fired when the last of them has ended
-    lost_trigger: str = ""  # fired when one of them has ended without success, before that
-    machine: str = ""  # of the children; '' is that of their parent
-    listed_in: str = "children"  # the field of the parent's data that has the list
+    advance_trigger: str
+    lost_trigger: str = ""
+    machine: str = ""
+    listed_in: str = "children"
 
     def listed(self, data: Data, ids: Sequence[str]) -> tuple[NewChild, ...]:
         """Return the children that the data list, which will have these ids."""
@@ -117,8 +127,12 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Prerequisites:
-    """A record of the machine depends on other records, and waits until they have ended."""
+    """A record of the machine depends on other records, and waits until they have ended.
 
-    countdown: str  # counts them; no change of the state stops it
-    advance_trigger: str  # fired when the last dependency has ended
-    lost_trigger: str  # fired when a dependency has ended without success
+    The countdown counts them; no change of the state stops it. `advance_trigger` is fired when the
+    last of them has ended, and `lost_trigger` when one has ended without success.
+    """
+
+    countdown: str
+    advance_trigger: str
+    lost_trigger: str

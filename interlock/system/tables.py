@@ -1,8 +1,9 @@
 """What tables of machines are written with, beyond the names of `interlock`.
 
 Modules of a table import nothing else of Interlock than `interlock` and this module, so that they
-are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads.
-Comments in interlock/kernel/table.py, which pydoc does not show, explain the fields of stages.
+are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads;
+`python -m pydoc interlock.Waiting` (`Active`, `Terminal`) the fields of a stage, and
+`python -m pydoc interlock.rows` those of a row.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from interlock.kernel.record import (
     RecordContent,
     partition_of,
 )
+from interlock.kernel.rows import carry
 from interlock.kernel.scales import Ranked
 from interlock.kernel.shortened import shortened
-from interlock.kernel.table import Bounds, carry
+from interlock.kernel.table import Bounds
 from interlock.kernel.table import Data as RecordData
 from interlock.kernel.traits import Placement, Prerequisites
 from interlock.kernel.trigger import Triggers

@@ -8,7 +8,8 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
-from interlock.kernel.table import Row, Transition
+from interlock.kernel.rows import Row
+from interlock.kernel.table import Transition
 from interlock.workflow.data import Data
 from interlock.workflow.defined import Defined
 from interlock.workflow.hand_checks import check_named

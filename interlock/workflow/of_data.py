@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from interlock.kernel.amounts import amounts
 from interlock.kernel.blame import PlacedError, blamed
 from interlock.kernel.question import title_in
-from interlock.kernel.table import Ask, Bounds, RowFields
+from interlock.kernel.rows import RowFields
+from interlock.kernel.table import Ask, Bounds
 from interlock.workers.text import moment
 from interlock.workflow.data import (
     JsonData,

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from interlock.kernel.effect import AWAITING, CASCADE, NOTIFICATION, RESOLUTION, Effect
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import ChildLost, RecordEnd, Tally
+from interlock.kernel.rows import Row, by, move, reenter, stay
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -21,14 +22,9 @@ from interlock.kernel.table import (
     Ask,
     AwaitedEnd,
     Bounds,
-    Row,
     Terminal,
     Waiting,
     always,
-    by,
-    move,
-    reenter,
-    stay,
 )
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Children

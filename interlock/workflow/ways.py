@@ -9,20 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN
-from interlock.kernel.table import (
-    PERSON,
-    PRODUCER,
-    STALLS,
-    Row,
-    RowFields,
-    Stage,
-    Transition,
-    by,
-    move,
-    reenter,
-    rows,
-    stay,
-)
+from interlock.kernel.rows import Row, RowFields, by, move, reenter, rows, stay
+from interlock.kernel.table import PERSON, PRODUCER, STALLS, Stage, Transition
 from interlock.kernel.timer import Timer
 from interlock.workflow.changing import (
     Calling,

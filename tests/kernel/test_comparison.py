@@ -17,7 +17,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.outline import outline_of
 from interlock.kernel.payload import CardAnswer
-from interlock.kernel.table import by
+from interlock.kernel.rows import by
 from interlock.kernel.table_change import Outlook, TableChange
 from tests.workers.engine.payments import PAY, Trigger, payment
 

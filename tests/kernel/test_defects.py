@@ -16,14 +16,8 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import CardAnswer, Shape
-from interlock.kernel.table import (
-    Mode,
-    Stage,
-    Transition,
-    Waiting,
-    by,
-    never,
-)
+from interlock.kernel.rows import by
+from interlock.kernel.table import Mode, Stage, Transition, Waiting, never
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children, Prerequisites
 from interlock.systems.threads.machines.thread.changes import child_payload

@@ -10,20 +10,8 @@ from pydantic import BaseModel
 from interlock.kernel.effect import CASCADE, SPAWN, Effect
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import ChildLost, Tally
-from interlock.kernel.table import (
-    PERSON,
-    UNBOUND,
-    Active,
-    Ask,
-    Bounds,
-    Data,
-    Terminal,
-    Waiting,
-    by,
-    move,
-    rows,
-    stay,
-)
+from interlock.kernel.rows import by, move, rows, stay
+from interlock.kernel.table import PERSON, UNBOUND, Active, Ask, Bounds, Data, Terminal, Waiting
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Children
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import CardAnswer
+from interlock.kernel.rows import by, move, reenter, rows
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -20,10 +21,6 @@ from interlock.kernel.table import (
     Data,
     Terminal,
     Waiting,
-    by,
-    move,
-    reenter,
-    rows,
 )
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping

@@ -6,18 +6,8 @@ from enum import StrEnum, auto
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import (
-    ORPHANS,
-    PERSON,
-    Active,
-    Terminal,
-    Waiting,
-    always,
-    by,
-    move,
-    rows,
-    stay,
-)
+from interlock.kernel.rows import by, move, rows, stay
+from interlock.kernel.table import ORPHANS, PERSON, Active, Terminal, Waiting, always
 from interlock.kernel.timer import Timer
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import PERSON, Ask, Data, Terminal, Waiting, by, move, rows, stay
+from interlock.kernel.rows import by, move, rows, stay
+from interlock.kernel.table import PERSON, Ask, Data, Terminal, Waiting
 from interlock.kernel.timer import Timer
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

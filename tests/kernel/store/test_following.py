@@ -14,11 +14,11 @@ from interlock.kernel.fired import Fired
 from interlock.kernel.following import HOPS_MAX
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
+from interlock.kernel.rows import by
 from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.scripts import read
-from interlock.kernel.table import by
 from interlock.kernel.traits import Bookkeeping
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, World, token
 from tests.kernel.store.machines_families import ORDER

@@ -15,21 +15,12 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.mover import Mover
 from interlock.kernel.moving import move_of
 from interlock.kernel.record import partition_of
+from interlock.kernel.rows import by, move, rows
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.titles import names_of
-from interlock.kernel.table import (
-    ORPHANS,
-    PERSON,
-    Active,
-    Data,
-    Terminal,
-    Waiting,
-    by,
-    move,
-    rows,
-)
+from interlock.kernel.table import ORPHANS, PERSON, Active, Data, Terminal, Waiting
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.machines_limited import LONG, T
 from tests.kernel.store.slot_users import begun, check, needs, owing

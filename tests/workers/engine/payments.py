@@ -12,20 +12,8 @@ from interlock.kernel.effect import RESOLUTION, Effect
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.record import partition_of
-from interlock.kernel.table import (
-    ORPHANS,
-    PERSON,
-    STALLS,
-    Active,
-    Ask,
-    Terminal,
-    Waiting,
-    always,
-    by,
-    move,
-    reenter,
-    rows,
-)
+from interlock.kernel.rows import by, move, reenter, rows
+from interlock.kernel.table import ORPHANS, PERSON, STALLS, Active, Ask, Terminal, Waiting, always
 from interlock.kernel.timer import Timer
 from interlock.workers.client import Client
 from interlock.workers.config import Settings

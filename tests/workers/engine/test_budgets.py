@@ -23,19 +23,9 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import partition_of
+from interlock.kernel.rows import by, move, reenter, rows
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.table import (
-    ORPHANS,
-    PERSON,
-    STALLS,
-    Active,
-    Terminal,
-    Waiting,
-    by,
-    move,
-    reenter,
-    rows,
-)
+from interlock.kernel.table import ORPHANS, PERSON, STALLS, Active, Terminal, Waiting
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Placement
 from interlock.workers.engine.sweeps import orphans
