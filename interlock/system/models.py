@@ -29,17 +29,14 @@ from interlock.workers.gateways.llm.language_model import (
     open_model,
 )
 from interlock.workers.gateways.llm.outcome import Answered, Unanswered
-from interlock.workers.gateways.sources import CleanedUp, open_sources
 
 __all__ = [
     "Answered",
     "CapabilityCall",
-    "CleanedUp",
     "LanguageModel",
     "OfferedCapability",
     "PricedQuestion",
     "SplitWork",
     "Unanswered",
     "open_model",
-    "open_sources",
 ]

@@ -25,6 +25,7 @@ from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.thread_pool import watch_threads
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.files.private import close_folder
+from interlock.workers.gateways.sources import open_sources
 from interlock.workers.supervision.publishing import publishing_thread
 from interlock.workers.systems import (
     check_families,
@@ -104,6 +105,7 @@ def load_capabilities(dispatch: Dispatch) -> None:
     """Load what INTERLOCK_CAPABILITIES names. Raises KernelError or ValueError if it is wrong."""
     if dispatch.settings.capabilities:
         _ = dispatch.registry
+        open_sources(dispatch.settings)
 
 
 app = start(assemble)

@@ -16,10 +16,7 @@ SYSTEM = System(
     unlisted=("canary",),  # Interlock submits them itself, to see that work gets through
     effects="interlock.systems.threads.effects",
     sweeps="interlock.systems.threads.sweeps",
-    resources=(
-        "interlock.systems.threads.inference.model:open_model",
-        "interlock.workers.gateways.sources:open_sources",
-    ),
+    resources=("interlock.systems.threads.inference.model:open_model",),
     commands=(
         CommandRow("submit", f"{CLI}:submit", Panel.START, "Submit requests."),
         CommandRow("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread, and its request."),

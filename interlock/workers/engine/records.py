@@ -46,6 +46,7 @@ from interlock.workers.redaction import Redaction
 
 if TYPE_CHECKING:
     from interlock.workers.gateways.capabilities.registry import Registry
+    from interlock.workers.gateways.sources import Sources
 
 Held = tuple[str, str]  # the suffix of an effect, and the token of its holder
 
@@ -92,6 +93,14 @@ class Records:
         Its `catalog` is what a model may choose from; `CapabilityCall` calls one.
         """
         return self.dispatch.registry
+
+    @property
+    def sources(self) -> Sources:
+        """The sources of requests: what removes one whose work is done from where it came."""
+        # Few processes need them, and the modules that a deployment adds are imported with them.
+        from interlock.workers.gateways.sources import open_sources  # noqa: PLC0415
+
+        return open_sources(self.settings)
 
     @property
     def machines(self) -> Mapping[str, Machine]:

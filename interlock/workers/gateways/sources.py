@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from interlock.workers.config import Settings
 from interlock.workers.files.atomic import locked, replace_bytes
@@ -30,6 +30,7 @@ class CleanedUp:
 
     detail: str
     already_gone: bool = False
+    failed: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class CleanUpFailed:
     """The request is still in its source, or may be."""
 
     detail: str
+    already_gone: ClassVar[bool] = False
+    failed: ClassVar[bool] = True
 
 
 CleanUpOutcome: TypeAlias = CleanedUp | CleanUpFailed
