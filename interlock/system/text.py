@@ -6,18 +6,12 @@ from interlock.workers.text import (
     duration,
     is_said,
     sentence,
-    value_words,
     visible,
-    visible_json,
-    visible_line,
 )
 
 __all__ = [
     "duration",
     "is_said",
     "sentence",
-    "value_words",
     "visible",
-    "visible_json",
-    "visible_line",
 ]

@@ -1,6 +1,6 @@
 """A thread's log as people read it: what was proposed, corrected and answered, and what was done.
 
-Each proposal and correction is told with its values, so that an error can be found later.
+Each proposal and correction has its values, so that an error can be found later.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from typing import Any
 
 from interlock import Event, Note
 from interlock.system.commands import sure_words
-from interlock.system.pages import Section, Sentence, Table
+from interlock.system.pages import Part, Section, Sentence, Table
 from interlock.system.tables import as_sentence
-from interlock.system.text import value_words
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.names import State, Trigger
 
@@ -29,10 +28,10 @@ PROPOSED = {
     questions.ACTION: "what to do",
 }
 PROPOSERS = {"given": "The request came with a proposal of"}
+EMPTY: Sequence[object] = ("", [], {})
 FIELDS = {"intent": "what is wanted", "item_ids": "what belongs to it", "capability": "what to do"}
 
 Values = Mapping[str, Any]
-ToldPart = Mapping[str, object] | Sentence | Table
 
 
 def timeline(lines: Sequence[Event | Note]) -> dict[str, Section]:
@@ -70,22 +69,22 @@ def _values(payload: Values) -> dict[str, Any]:
     return found | ({"parameters": dict(parameters)} if parameters is not None else {})
 
 
-def _flat(values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of what was set, in words."""
+def _flat(values: Values) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of what was set; without a value, None."""
     for name, value in values.items():
         if name == "parameters":
-            yield from ((each.replace("_", " "), value_words(one)) for each, one in value.items())
+            yield from ((each, one if one not in EMPTY else None) for each, one in value.items())
         elif name == "capability":
             yield FIELDS[name], str(value).replace("_", " ")
         else:
-            yield FIELDS[name], value_words(value)
+            yield FIELDS[name], value if value not in EMPTY else None
 
 
 def _proposed(line: Event, proposal: Values) -> Section:
     phase = PHASES.get(line.source, questions.ACTION)
     payload = proposal["payload"]
     sure = sure_words(proposal.get("confidence"))
-    parts: list[ToldPart] = []
+    parts: list[Part] = []
     if phase == questions.INTENT:
         parts.append(Sentence(str(payload.get("intent", "")), is_quoted=True))
     elif phase == questions.CONTEXT:
@@ -108,13 +107,13 @@ def _proposed(line: Event, proposal: Values) -> Section:
 
 def _edited(line: Event, changed: Values, before: Values) -> Section:
     """Tell a correction: each value that it changed, before and after."""
-    why: list[ToldPart] = [Sentence(each, is_quoted=True) for each in line.words]
+    why: list[Part] = [Sentence(each, is_quoted=True) for each in line.words]
     if line.payload.get("clear"):
         return Section("A person took the proposal back", why)
     known = dict(_flat({name: before[name] for name in changed if name in before}))
     now = dict(_flat(changed))
     rows = [
-        (name, known.get(name, "nothing"), now.get(name, "nothing"))
+        (name, known.get(name), now.get(name))
         for name in dict.fromkeys((*known, *now))
         if known.get(name) != now.get(name)
     ]
@@ -127,10 +126,8 @@ def _answered(line: Event) -> Section:
     """Tell an answer in words: the words, and the values that came with them."""
     payload = line.payload
     words = [payload.get("text") or payload.get("feedback"), line.cause.reason]
-    parts: list[ToldPart] = [Sentence(str(each), is_quoted=True) for each in words if each]
-    values = dict(_flat(_values(payload)))
-    for name, one in payload.get("values", {}).items():
-        values[name.replace("_", " ")] = value_words(one)
+    parts: list[Part] = [Sentence(str(each), is_quoted=True) for each in words if each]
+    values = dict(_flat(_values(payload))) | payload.get("values", {})
     parts += [values] if values else []
     return Section(f"{line.says[:1].upper()}{line.says[1:]}", parts)
 
@@ -153,9 +150,9 @@ def _of_run(note: Note, known: Values) -> Section:
     return Section(f"Step: {', '.join(steps)}")
 
 
-def _result(payload: Values) -> list[ToldPart]:
+def _result(payload: Values) -> list[Part]:
     """Return the result of an action as a table of values, or as a text."""
     result = payload.get("result")
     if isinstance(result, Mapping):
-        return [{str(name).replace("_", " "): value_words(one) for name, one in result.items()}]
-    return [Sentence(value_words(result), is_quoted=True)] if result is not None else []
+        return [result]
+    return [Sentence(result, is_quoted=True)] if result is not None else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from interlock.system.records import (
     cloud_event,
 )
 from interlock.system.tables import Record
-from interlock.system.text import visible_json, visible_line
+from interlock.system.text import visible
 from interlock.systems.webhooks.machines.delivery.payloads import (
     Delivery,
     DeliveryData,
@@ -74,7 +75,7 @@ def _end(records: Records, record: Record) -> dict[str, Any]:
     if event is None or not isinstance(stage, Terminal):
         raise NothingToTellError("its record goes on")
     published = records.published(event, record.machine)
-    named = {"title": visible_line(record.title), "is_success": stage.is_success}
+    named = {"title": visible(record.title), "is_success": stage.is_success}
     return {"record_id": record.id, "machine": record.machine, **named, "event": asdict(published)}
 
 
@@ -89,6 +90,6 @@ def body_of(delivery: Delivery, data: Mapping[str, Any], form: str, namespace: s
         data=data,
     )
     if form == "cloudevents":
-        return MessageBody(visible_json(event).encode(), "application/cloudevents+json")
+        return MessageBody(json.dumps(event, default=str).encode(), "application/cloudevents+json")
     message = {"type": delivery.data["kind"], "timestamp": event["time"], "data": data}
-    return MessageBody(visible_json(message).encode(), "application/json")
+    return MessageBody(json.dumps(message, default=str).encode(), "application/json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from interlock.kernel.errors import StoreError
@@ -40,7 +41,23 @@ def line_sentences(
             except Exception:
                 # The log is still there, in the sentences of its rows.
                 log.exception("the timeline of %s could not be shown", machine.name)
-    return found
+    return {
+        position: replace(each, parts=[*map(_in_words, each.parts)])
+        for position, each in found.items()
+    }
+
+
+def _in_words(part: Part) -> Part:
+    """Return a part of a line with its names and values as people say them."""
+    match part:
+        case Mapping():
+            return {as_words(name): value_words(value) for name, value in part.items()}
+        case Table(rows=rows):
+            said = [(as_words(str(name)), *map(value_words, values)) for name, *values in rows]
+            return replace(part, rows=said)
+        case Sentence(text=value) if not isinstance(value, str):
+            return replace(part, text=value_words(value))
+    return part
 
 
 def _plainly(
@@ -81,9 +98,6 @@ def _set(found: Mapping[str, Any], known: Mapping[str, Any]) -> list[Part]:
     if not found:
         return []
     if not any(name in known for name in found):
-        return [{as_words(name): value_words(one) for name, one in found.items()}]
-    rows = [
-        (as_words(name), value_words(known.get(name)), value_words(value))
-        for name, value in found.items()
-    ]
+        return [found]
+    rows = [(name, known.get(name), value) for name, value in found.items()]
     return [Table(("", "Before", "After"), rows)]

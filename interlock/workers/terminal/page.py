@@ -261,8 +261,8 @@ class SystemPage:
     for a machine, the sections that the page of each of its records shows in addition. `timelines`
     give, for a machine, what gets the lines of a log, the oldest first, and returns by the position
     of a line a section, whose title is what the line says to people. Without a title the line only
-    says how the work was carried out, and is folded. A line that is left out says what it says for
-    any machine.
+    says how the work was carried out, and is folded. The console says its names and values in
+    words, and those of a line that is left out as for any machine.
     """
 
     title: str
