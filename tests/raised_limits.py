@@ -5,7 +5,6 @@ A test of a limit sets it to a small value itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,19 +12,16 @@ from interlock.git import program
 from interlock.kernel.store import connect, publications
 from interlock.systems.runs.codon import execution, rig
 from interlock.systems.runs.sentinels import call
-from interlock.systems.tasks import card_evidence
 from interlock.systems.tasks import supervisor as task_supervisor
 from interlock.systems.tasks.verification import check
 from interlock.systems.webhooks import post
-from interlock.workers.engine import agent_output
+from interlock.workers.engine import agent_output, diff_calls, diff_publications
 from interlock.workers.processes import process_group
 from interlock.workers.processes.agent import watchdog_client
 from interlock.workers.supervision import (
     command,
-    diff_publications,
     leftovers,
     publishing,
-    record_diffs,
 )
 
 SECONDS = 180.0
@@ -59,8 +55,8 @@ IN_TESTS: tuple[RaisedLimit, ...] = (
     # made anew meanwhile, and tests count how often one was made.
     (publications, "ASKED_MS", AN_HOUR_MS),
     (agent_output, "ANSWER_MS", AN_HOUR_MS),
-    (record_diffs, "ANSWER_MS", AN_HOUR_MS),
-    (record_diffs, "FRESH_MS", AN_HOUR_MS),
+    (diff_calls, "ANSWER_MS", AN_HOUR_MS),
+    (diff_calls, "FRESH_MS", AN_HOUR_MS),
     (publishing, "PERIOD_MS", AN_HOUR_MS),
     # How long the last output of a check may take to be read, and a group of processes to end.
     (check, "_READ_S", SECONDS),
@@ -69,7 +65,11 @@ IN_TESTS: tuple[RaisedLimit, ...] = (
     (leftovers, "END_S_MAX", SECONDS),
     # How long git may take for a diff.
     *(
-        (module, "LIMITS", replace(module.LIMITS, within_s=SECONDS))
-        for module in (card_evidence, diff_publications, record_diffs)
+        (module, name, getattr(module, name)._replace(within_s=SECONDS))
+        for module, name in (
+            (diff_calls, "CARD_LIMITS"),
+            (diff_calls, "LIMITS"),
+            (diff_publications, "LIMITS"),
+        )
     ),
 )

@@ -16,16 +16,8 @@ stand for, and a cell of a part is any value:
 
 from __future__ import annotations
 
-from interlock.workers.engine.record_diff import (
-    DiffLimits,
-    DiffSource,
-    NoDiffError,
-    RecordDiff,
-    awaited_diff,
-)
+from interlock.workers.engine.record_diff import DiffSource
 from interlock.workers.layout import Layout
-from interlock.workers.supervision.page import agent_output, shown_diff
-from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.terminal.page import (
     Bar,
     Button,
@@ -48,17 +40,14 @@ from interlock.workers.terminal.page import (
 __all__ = [
     "Bar",
     "Button",
-    "DiffLimits",
     "DiffSource",
     "Drawing",
     "Health",
     "Layout",
     "Link",
     "LivePart",
-    "NoDiffError",
     "PageAct",
     "Part",
-    "RecordDiff",
     "Section",
     "Sentence",
     "StateName",
@@ -67,8 +56,4 @@ __all__ = [
     "Time",
     "Tone",
     "Verbatim",
-    "agent_output",
-    "awaited_diff",
-    "look_at_diff",
-    "shown_diff",
 ]

@@ -1,17 +1,15 @@
-"""Durations, ages and values as people read them."""
+"""Lengths of time and texts as people read them."""
 
 from __future__ import annotations
 
 from interlock.workers.text import (
     duration,
-    is_said,
     sentence,
     visible,
 )
 
 __all__ = [
     "duration",
-    "is_said",
     "sentence",
     "visible",
 ]

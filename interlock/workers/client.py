@@ -31,6 +31,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.answer_schema import ACTION_FIELDS
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
 from interlock.workers.engine.card_calls import CardCalls
+from interlock.workers.engine.diff_calls import DiffCalls
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
@@ -59,7 +60,7 @@ if TYPE_CHECKING:  # imported where it is loaded
 D = TypeVar("D", bound=BaseModel)
 
 
-class Client(CardCalls, PrintedCalls, WorkflowCalls):
+class Client(CardCalls, DiffCalls, PrintedCalls, WorkflowCalls):
     """A typed, synchronous client. One per process; safe in threads."""
 
     def __init__(

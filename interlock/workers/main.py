@@ -12,6 +12,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.announcement import Announcer
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, effect_queues, local_queue, make_app
+from interlock.workers.engine.diff_calls import find_diff_source
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
@@ -30,7 +31,6 @@ from interlock.workers.supervision.publishing import publishing_thread
 from interlock.workers.systems import (
     check_families,
     facts,
-    find_diff_source,
     handlers,
     openers,
     sweeps,

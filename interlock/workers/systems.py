@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.blame import blamed
-from interlock.kernel.errors import CallError, StoreError
+from interlock.kernel.errors import StoreError
 from interlock.kernel.shortened import shortened
 from interlock.systems import NAMES, module_of
 from interlock.workers.engine.builtin import BUILTIN
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
-    from interlock.workers.engine.record_diff import DiffSource
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -153,7 +152,7 @@ def _own_fields(record: Record) -> dict[str, str] | None:
     return {name: _value_text(record.data[name]) for name in set_ones}
 
 
-def told_fields(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:
+def shown_fields(record: Record) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the set fields of a record that say what was asked, and those of what came of it.
 
     Of a system that INTERLOCK_SYSTEMS names, what was asked is all that it shows.
@@ -184,33 +183,6 @@ def _value_text(value: Any) -> str:
 
     text = " ".join((value if isinstance(value, str) else visible_json(value)).split())
     return shortened(text, VALUE_LENGTH_MAX)
-
-
-def find_diff_source(record: Record) -> DiffSource | None:
-    """Return where the difference of a record is, or None if its machine has none."""
-    named = (each.diffs[record.machine] for each in systems() if record.machine in each.diffs)
-    source = next(named, None)
-    return load(source) if source else None
-
-
-def diff_source(client: Client, record: Record) -> DiffSource:
-    """Return where the difference of a record is.
-
-    Raises CallError if its machine has none, or if the caller may not see all that it is about.
-    """
-    source = find_diff_source(record)
-    if source is None:
-        known = ", ".join(sorted(name for system in systems() for name in system.diffs))
-        raise CallError(
-            f"{record.id} is a {record.machine}; only records of these machines have a difference "
-            f"of files: {known}"
-        )
-    if hidden := sorted(set(source.machines) - set(client.machines)):
-        raise CallError(
-            f"the difference and checkpoints of {record.id} are shown only to callers who may also "
-            f"see the records of: {', '.join(hidden)}"
-        )
-    return source
 
 
 def starved(dispatch: Dispatch) -> tuple[dict[str, StarvedCount], list[str]]:

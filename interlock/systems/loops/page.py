@@ -11,6 +11,7 @@ from interlock import Client, Note
 from interlock.system.pages import (
     Button,
     Link,
+    LivePart,
     PageAct,
     Part,
     Section,
@@ -20,7 +21,6 @@ from interlock.system.pages import (
     Table,
     Time,
     Verbatim,
-    agent_output,
 )
 from interlock.systems.loops.client import Loops
 from interlock.systems.loops.machines.loop.data import Life
@@ -98,7 +98,7 @@ def panel(client: Client, record: Life) -> list[Section]:
     if loops.latest_life(name) != record.id:
         said = Sentence("This record is an earlier life of the agent.", "soft")
         return [Section("Agent", (link, said))]
-    return [Section("Agent", (link,)), _output(loops, record, _notes(loops, record))]
+    return [Section("Agent", (link,)), _output(record, _notes(loops, record))]
 
 
 def send(client: Client, fields: Mapping[str, str]) -> Link:
@@ -134,7 +134,7 @@ def _agent(loops: Loops, name: str) -> list[Section]:
     notes = _notes(loops, record)
     sections = [
         Section("Session", [session(value)]),
-        _output(loops, record, notes),
+        _output(record, notes),
         Section("Mail to it", [mail(value["mail"])]),
         Section("Mail from it", (_mail_out(loops, notes),)),
     ]
@@ -173,9 +173,9 @@ def session(value: Row) -> Mapping[str, object]:
     return facts
 
 
-def _output(loops: Loops, record: Life, notes: Sequence[Note]) -> Section:
+def _output(record: Life, notes: Sequence[Note]) -> Section:
     """Return the end of the last session's output, and its last reports."""
-    output = agent_output(loops.client, record)
+    output = LivePart("output", record)
     parts: list[Part] = [output]
     rows = [
         (Time(note.at_ms), str(note.detail["message"])) for note in notes if note.kind == "progress"

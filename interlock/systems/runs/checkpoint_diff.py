@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from interlock import CallError
 from interlock.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
 from interlock.git.diff import Diff, diff
-from interlock.git.errors import GitError
 from interlock.git.repository import Repository
-from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
+from interlock.system.pages import DiffSource
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.runs.checkpoint_list import list_checkpoints
@@ -16,23 +16,19 @@ from interlock.systems.runs.machines.run.payloads import RunData
 from interlock.systems.runs.machines.run.table import SELF as RUN
 
 
-def checkpoint_diff(run: Record[RunData], between: str, limits: DiffLimits) -> Diff:
+def checkpoint_diff(run: Record[RunData], between: str, bytes_max: int, within_s: float) -> Diff:
     """Return how two checkpoints of a run's folder differ, such as `<id>..<id>`.
 
-    Both are whole ids. Raises NoDiffError.
+    Both are whole ids. Raises CallError, GitError and OSError.
     """
     before, _, after = between.partition("..")
     if not (before and after):
-        raise NoDiffError("name two checkpoints by their whole ids: BEFORE..AFTER")
-    bytes_max, within_s = limits.bytes_max, limits.within_s
-    try:
-        store = CheckpointStore.open(Path(run.data["folder"]), command_s=within_s)
-        for sha in store.missing((before, after)):
-            raise UnknownCheckpointError(sha)
-        checkpoints = Repository(store.root, store.store, store.git)
-        return diff(checkpoints, base=before, commit=after, bytes_max=bytes_max, within_s=within_s)
-    except (GitError, OSError) as refusal:
-        raise NoDiffError(str(refusal)) from refusal
+        raise CallError("name two checkpoints by their whole ids: BEFORE..AFTER")
+    store = CheckpointStore.open(Path(run.data["folder"]), command_s=within_s)
+    for sha in store.missing((before, after)):
+        raise UnknownCheckpointError(sha)
+    checkpoints = Repository(store.root, store.store, store.git)
+    return diff(checkpoints, base=before, commit=after, bytes_max=bytes_max, within_s=within_s)
 
 
 def host_of_run(_: Records, run: Record[RunData]) -> str:

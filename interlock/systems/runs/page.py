@@ -10,6 +10,7 @@ from interlock.system.commands import short
 from interlock.system.pages import (
     Button,
     Link,
+    LivePart,
     PageAct,
     Part,
     Section,
@@ -20,12 +21,9 @@ from interlock.system.pages import (
     Time,
     Tone,
     Verbatim,
-    look_at_diff,
-    shown_diff,
 )
 from interlock.system.tables import Record, dollars
 from interlock.system.text import duration
-from interlock.systems.runs.checkpoint_diff import SOURCE
 from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.history import numbered_below, run_number
@@ -307,8 +305,7 @@ def _restored(run: Record[RunData], one: RunCheckpoint) -> Button:
 def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
     run = _run_of(client, run_id)
     before, _, after = differ.partition("..")
-    found = shown_diff(client, run.id, look_at_diff(client, run, SOURCE, differ), differ)
-    parts = (Sentence(Link({"run": run_id}, "All checkpoints")), found)
+    parts = (Sentence(Link({"run": run_id}, "All checkpoints")), LivePart("diff", run, differ))
     title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
     others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)
     return [Section(title, parts, is_live=False), others]

@@ -5,37 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock import Client
-from interlock.system.pages import (
-    DiffLimits,
-    LivePart,
-    Part,
-    Section,
-    Sentence,
-    Verbatim,
-    agent_output,
-    look_at_diff,
-    shown_diff,
-)
+from interlock.system.pages import LivePart, Part, Section, Sentence, Verbatim
 from interlock.system.tables import Record
-from interlock.system.text import is_said
 from interlock.systems.tasks.left_work import left_work
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.questions import counts_text, diff_command
-from interlock.systems.tasks.task_diff import SOURCE
-
-LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
+from interlock.systems.tasks.task_diff import host_of_task
 
 
 def evidence(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     """Yield what is known of a task's work: the request, the diff, the summary, the output."""
     data = record.data
-    is_begun = int(data.get("claimed", 0)) and data.get("agent")
-    output = _output(client, record) if is_begun else None
     if data.get("text"):
         yield Section("What was asked", [Sentence(data["text"])], place="first")
-    if data.get("summary") and not (output and is_said(data["summary"], _printed(output))):
-        yield Section("What the agent says it did", [Sentence(data["summary"])])
+    if data.get("summary"):
+        summary = [Sentence(data["summary"])]
+        yield Section("What the agent says it did", summary, is_once=True)
     if signals := data.get("signals"):
         listed = "\n".join(f"{each['type']} {each['value']}" for each in signals)
         title = (
@@ -54,31 +40,23 @@ def evidence(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     if left := left_work(client.records, record):
         rows: dict[str, object] = {f"{each.place}": Verbatim(each.command) for each in left}
         yield Section("Where work is that was not merged", [rows])
-    if output:
-        yield output
+    if int(data.get("claimed", 0)) and data.get("agent"):
+        yield _output(record)
 
 
 def _difference(client: Client, record: Record[TaskData]) -> Section:
     """Return the difference that a merge would bring, file by file."""
     data = record.data
     title = f"What a merge changes: {counts_text(data['changes'])}"
-    found = look_at_diff(client, record, SOURCE, limits=LIMITS)
-    parts: list[Part] = [shown_diff(client, record.id, found)]
-    if found.host != client.settings.host:
-        where = f"The branch is on the computer {found.host}. This command shows all of it there:"
+    parts: list[Part] = [LivePart("diff", record)]
+    if (host := host_of_task(client.records, record)) not in ("", client.settings.host):
+        where = f"The branch is on the computer {host}. This command shows all of it there:"
         parts += [Sentence(where, "soft"), Sentence(Verbatim(diff_command(data)))]
     return Section(title, parts, place="wide")
 
 
-def _output(client: Client, record: Record[TaskData]) -> Section:
+def _output(record: Record[TaskData]) -> Section:
     """Return the end of what the agent of the last claim wrote."""
-    output = agent_output(client, record)
     whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
-    parts: list[Part] = [output, Sentence(whole, "soft")]
+    parts: list[Part] = [LivePart("output", record), Sentence(whole, "soft")]
     return Section("The end of the agent's output", parts, place="wide")
-
-
-def _printed(section: Section) -> list[str]:
-    """Return the texts that an agent printed, of the section that shows its output."""
-    lives = (part for part in section.parts if isinstance(part, LivePart))
-    return [part.text for live in lives for part in live.parts if isinstance(part, Verbatim)]

@@ -320,7 +320,7 @@ def tail(shell: Shell, task: Id) -> None:
 @guarded
 def diff(shell: Shell, task: Id) -> None:
     """Print what the work on a task changes, from the computer that has its repository."""
-    found = (shell.api() or tasks(shell)).diff(task)
+    found = shell.caller().diff(task)
     if shell.as_json:
         shell.answer(asdict(found))
         return

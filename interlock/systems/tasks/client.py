@@ -17,7 +17,6 @@ from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
 from interlock.system.agents import check_command
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError
-from interlock.system.pages import RecordDiff, awaited_diff, look_at_diff
 from interlock.system.records import Records
 from interlock.system.tables import PRIORITY_DEFAULT, Record
 from interlock.systems.tasks import external_claim
@@ -34,7 +33,6 @@ from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.reassignment import requeue
 from interlock.systems.tasks.roles import check_role
 from interlock.systems.tasks.settings import TaskSettings
-from interlock.systems.tasks.task_diff import SOURCE
 from interlock.systems.tasks.verification.judgeable import check_parts, check_signals
 from interlock.systems.tasks.waits import Waits, unclaimed
 
@@ -324,14 +322,6 @@ class Tasks:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
         views = self.records.views
         return views.each_record(views.ids(self.records.machine("task"), root=backlog))
-
-    def diff(self, task: str) -> RecordDiff:
-        """Return what the work on a task changes, from the computer that has its repository.
-
-        Raises NoDiffError.
-        """
-        record = self.client.show(task, machine="task")
-        return awaited_diff(lambda: look_at_diff(self.client, record, SOURCE))
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

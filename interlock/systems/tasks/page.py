@@ -10,6 +10,7 @@ from interlock.system.commands import program, short
 from interlock.system.pages import (
     Button,
     Link,
+    LivePart,
     PageAct,
     Part,
     Section,
@@ -19,9 +20,6 @@ from interlock.system.pages import (
     Table,
     Time,
     Verbatim,
-    agent_output,
-    look_at_diff,
-    shown_diff,
 )
 from interlock.system.tables import Record, dollars
 from interlock.system.text import duration
@@ -36,7 +34,6 @@ from interlock.systems.tasks.machines.task.names import State, backlog_of
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
 from interlock.systems.tasks.overview import TasksReader
 from interlock.systems.tasks.starved import find_starved
-from interlock.systems.tasks.task_diff import SOURCE
 
 SHOWN_MAX = 20
 REASON_LENGTH_MAX = 160
@@ -320,8 +317,7 @@ def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[
 
 def _diff(client: Client, task: str) -> Section:
     record = client.show(task, machine="task")
-    found = shown_diff(client, record.id, look_at_diff(client, record, SOURCE))
-    parts = (Sentence(Link(record.id, record.title)), found)
+    parts = (Sentence(Link(record.id, record.title)), LivePart("diff", record))
     return Section("Diff", parts, is_live=False)
 
 
@@ -367,7 +363,7 @@ def _output(client: Client, record: Record[TaskData]) -> Iterator[Section]:
     """Yield the end of an agent's output, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return
-    parts: list[Part] = [agent_output(client, record)]
+    parts: list[Part] = [LivePart("output", record)]
     agent = agent_of(record, int(record.data["claimed"]))
     log = client.records.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]

@@ -8,7 +8,6 @@ from interlock import Client
 from interlock.system.commands import short, sure_words
 from interlock.system.pages import Section, Sentence
 from interlock.system.tables import Record
-from interlock.system.text import is_said
 from interlock.systems.threads.described import proposal_text, request_text, words_for
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import ProposalData, ThreadData
@@ -36,13 +35,13 @@ def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
         if proposal.get("cleared"):
             continue
         said = _said(phase, proposal)
-        if not said or is_said(said, [text]):
+        if not said:
             continue
         sure = sure_words(proposal["confidence"])
         by = f" (the model is {sure})" if sure else ""
         if words_for(data, phase):
             by = " (from the words of a person)"
-        yield Section(f"{UNDERSTOOD[phase]}{by}", [Sentence(said)])
+        yield Section(f"{UNDERSTOOD[phase]}{by}", [Sentence(said)], is_once=True)
     if items := data.get("items"):
         chosen = set(questions.proposed(data, questions.CONTEXT).get("item_ids") or ())
         listed = []

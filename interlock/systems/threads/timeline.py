@@ -106,7 +106,7 @@ def _proposed(line: Event, proposal: Values) -> Section:
 
 
 def _edited(line: Event, changed: Values, before: Values) -> Section:
-    """Tell a correction: each value that it changed, before and after."""
+    """Return the line of a correction: each value that it changed, before and after."""
     why: list[Part] = [Sentence(each, is_quoted=True) for each in line.words]
     if line.payload.get("clear"):
         return Section("A person took the proposal back", why)
@@ -123,7 +123,7 @@ def _edited(line: Event, changed: Values, before: Values) -> Section:
 
 
 def _answered(line: Event) -> Section:
-    """Tell an answer in words: the words, and the values that came with them."""
+    """Return the line of an answer in words: the words, and the values that came with them."""
     payload = line.payload
     words = [payload.get("text") or payload.get("feedback"), line.cause.reason]
     parts: list[Part] = [Sentence(str(each), is_quoted=True) for each in words if each]
@@ -133,9 +133,9 @@ def _answered(line: Event) -> Section:
 
 
 def _of_run(note: Note, known: Values) -> Section:
-    """Tell the start of an action, with its values where these were not told before.
+    """Return the line of a start of an action, with its values where no line before has them.
 
-    Its end is told by what that leads to.
+    Its end has the line of what that leads to.
     """
     if note.kind == "execution_started":
         called = _values(note.detail)

@@ -12,14 +12,15 @@ from interlock.workers.api.followers import Followers, Found, Listener
 from interlock.workers.api.models import DiffBody, diff_body
 from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.client import Client
-from interlock.workers.engine.record_diff import RecordDiff
-from interlock.workers.supervision.record_diffs import (
+from interlock.workers.engine.diff_calls import (
     BETWEEN_LENGTH_MAX,
     ask_for_diff,
+    diff_source,
+    find_diff_source,
     is_final,
     look_at_diff,
 )
-from interlock.workers.systems import diff_source, find_diff_source
+from interlock.workers.engine.record_diff import RecordDiff
 
 router = APIRouter(prefix="/v1", tags=["records"], responses=PROBLEMS)
 
@@ -41,7 +42,7 @@ def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
     answers within about a second; a call within five seconds after that gets its answer.
     """
     record = client.show(record_id)
-    found = look_at_diff(client, record, diff_source(client, record), between)
+    found = look_at_diff(client.dispatch, record, diff_source(client.machines, record), between)
     return diff_body(record_id, found)
 
 
@@ -51,7 +52,7 @@ def checkpoints(record_id: Id, client: Reading) -> list[dict[str, str]]:
     record = client.show(record_id)
     if find_diff_source(record) is None:
         return []
-    return diff_source(client, record).checkpoints(client.records, record)
+    return diff_source(client.machines, record).checkpoints(client.records, record)
 
 
 def listen(request: Request, client: Client, record_id: str, between: str, seen: str) -> Listener:
@@ -59,7 +60,7 @@ def listen(request: Request, client: Client, record_id: str, between: str, seen:
 
     Raises KernelError if there is no such record, or if the caller may not see its difference.
     """
-    diff_source(client, client.show(record_id))
+    diff_source(client.machines, client.show(record_id))
     followers: Followers = request.app.state.followers
     place = (record_id, between, seen)
     return followers.listener(request.app.state.read_diffs, place, request.state.caller)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -29,11 +29,14 @@ from interlock.workers.console.record_look import used_of
 from interlock.workers.console.render import page
 from interlock.workers.console.system_pages import FAILED
 from interlock.workers.console.timeline import LogRow, timeline
+from interlock.workers.engine import diff_calls
 from interlock.workers.engine.answer_commands import example_answer
 from interlock.workers.engine.card import OBSTACLE, QUARANTINE, Affordance, Card
 from interlock.workers.ops.history_page import CARD_NOTES, ROUTINE_NOTES
+from interlock.workers.supervision.page import with_live_parts
 from interlock.workers.systems import evidence
-from interlock.workers.terminal.page import Section, Sentence
+from interlock.workers.terminal.page import LivePart, Part, Section, Sentence, Verbatim
+from interlock.workers.text import is_said
 
 log = logging.getLogger(__name__)
 
@@ -227,12 +230,33 @@ def _is_routine(line: Event | Note) -> bool:
 def _evidence(client: Client, record: Record) -> list[Section]:
     """Return the evidence beside a record's cards; they are shown also if that cannot be read."""
     try:
-        return evidence(client, record)
+        return without_repeats(
+            with_live_parts(client, evidence(client, record), diff_calls.CARD_LIMITS)
+        )
     except StoreError:
         raise
     except Exception as failure:
         log.exception("the evidence of %s could not be shown", record.id)
         return [Section("Evidence", [Sentence(f"{FAILED} {blamed(failure)}", "soft")])]
+
+
+def without_repeats(sections: Sequence[Section]) -> list[Section]:
+    """Return sections without those to be shown once whose text another place has already."""
+    texts = [text for one in sections if one.place for text in _texts_of(one.parts)]
+    return [
+        one
+        for one in sections
+        if not (one.is_once and all(is_said(text, texts) for text in _texts_of(one.parts)))
+    ]
+
+
+def _texts_of(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case Sentence(text=str() as text) | Verbatim(text=text):
+                yield text
+            case Section(parts=inner) | LivePart(parts=inner):
+                yield from _texts_of(inner)
 
 
 def _is_reminder(stage: Any, name: str) -> bool:

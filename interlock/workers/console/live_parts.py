@@ -18,9 +18,7 @@ from interlock.workers.client import Client
 from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
-from interlock.workers.supervision.page import agent_output, shown_diff
-from interlock.workers.supervision.record_diffs import look_at_diff
-from interlock.workers.systems import diff_source
+from interlock.workers.supervision.page import looked_at
 from interlock.workers.terminal.page import LivePart
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -51,7 +49,7 @@ def output(request: Request, record_id: str, client: Reading) -> Response:
     """Show the newest output of a record's agent, as a part of a page."""
 
     def read() -> LivePart:
-        return agent_output(client, client.show(record_id))
+        return looked_at(client, LivePart("output", client.show(record_id)))
 
     return _part(request, client, read)
 
@@ -61,9 +59,7 @@ def diff(request: Request, record_id: str, client: Reading, between: Between = "
     """Show the difference of a record, as a part of a page."""
 
     def read() -> LivePart:
-        record = client.show(record_id)
-        found = look_at_diff(client, record, diff_source(client, record), between)
-        return shown_diff(client, record_id, found, between)
+        return looked_at(client, LivePart("diff", client.show(record_id), between))
 
     return _part(request, client, read)
 

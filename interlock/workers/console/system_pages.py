@@ -12,6 +12,7 @@ from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.console.forms import FormField, fields_of
 from interlock.workers.engine.system import load
+from interlock.workers.supervision.page import with_live_parts
 from interlock.workers.systems import systems
 from interlock.workers.terminal.page import Section, Sentence, SystemPage
 
@@ -45,7 +46,7 @@ def panels_of(client: Client, record: Record, acts: frozenset[Act]) -> dict[str,
         if record.machine in page.panels:
             panel = page.panels[record.machine]
             try:
-                sections = panel(client, record)
+                sections = with_live_parts(client, panel(client, record))
             except StoreError:
                 raise
             except Exception:

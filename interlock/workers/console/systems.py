@@ -20,6 +20,7 @@ from interlock.workers.console.system_pages import (
     page_of,
     pages_of,
 )
+from interlock.workers.supervision.page import with_live_parts
 from interlock.workers.terminal.page import Link, Section
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -66,7 +67,7 @@ def _page_of_system(request: Request, client: Client, name: str) -> Response:
                 yield replace(one, parts=parts)
 
     def read() -> tuple[int, list[Section]]:
-        return client.now_ms(), list(sections_read())
+        return client.now_ms(), with_live_parts(client, sections_read())
 
     now_ms, sections = looked_up(request, client, read)
     return page(

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from typing import NamedTuple
 
 from interlock.git.diff import Diff, FileDiff
+from interlock.git.errors import GitError
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
 from interlock.workers.engine.polling import polls
@@ -24,8 +26,7 @@ class NoDiffError(CallError):
     """There is nothing to compare on this computer. The message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLimits:
+class DiffLimits(NamedTuple):
     """How many bytes of text a difference may have, and how many seconds git may take."""
 
     bytes_max: int
@@ -41,17 +42,25 @@ class DiffSource:
     """Where the difference of a record of one machine is, and how it is made there.
 
     `host` returns the name of the computer that can compare, or '' if none is known. `read`
-    compares on this computer: it gets the record and what is to be compared, which is '' for all
-    that the record has changed, returns what `interlock.git.diff.diff` returns, and raises
-    NoDiffError. Only those who may see the records of all
-    these `machines` may see the difference. `checkpoints` lists those between which `read`
-    compares, the oldest first, as fields for commands and the API; without it the record has none.
+    compares on this computer: it gets the record, what is to be compared, which is '' for all that
+    the record has changed, and at most how many bytes of text and seconds that may take. It returns
+    what `interlock.git.diff.diff` returns; where there is nothing to compare, it raises CallError,
+    GitError or OSError. Only those who may see the records of all these `machines` may see the
+    difference. `checkpoints` lists those between which `read` compares, the oldest first, as fields
+    for commands and the API; without it the record has none.
     """
 
     machines: tuple[str, ...]
     host: Callable[[Records, Record], str]
-    read: Callable[[Record, str, DiffLimits], Diff]
+    read: Callable[[Record, str, int, float], Diff]
     checkpoints: Callable[[Records, Record], list[dict[str, str]]] = _no_checkpoints
+
+    def compare(self, record: Record, between: str, limits: DiffLimits) -> Diff:
+        """Return the difference, made on this computer. Raises NoDiffError."""
+        try:
+            return self.read(record, between, *limits)
+        except (CallError, GitError, OSError) as refusal:
+            raise NoDiffError(str(refusal)) from refusal
 
 
 class DiffState(StrEnum):

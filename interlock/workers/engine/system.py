@@ -181,7 +181,7 @@ class System:
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. `health` is
     the `module:function` that returns from the `Records` what doctor, metrics and the start page
     say of it besides: `Health`. What a page, a section and a `Health` have is in
-    interlock/workers/terminal/page.py. `top` is where its `TopPart` is, as `module:attribute`: what
+    `interlock.system.pages`. `top` is where its `TopPart` is, as `module:attribute`: what
     it adds to `interlock top`. `tools` is the module of the tools of agents that it adds: READS
     and SUBMITS are functions that get a `ToolCall`. `folders` names the folders that it makes in
     the home of a deployment, which `interlock remove` deletes.

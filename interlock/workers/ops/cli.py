@@ -90,12 +90,12 @@ def show(shell: Shell, record_id: Id) -> None:
         return
     value, record = describe(interlock, record_id), interlock.show(record_id)
 
-    def told(value: Mapping[str, Any]) -> Iterable[Part]:
+    def shown(value: Mapping[str, Any]) -> Iterable[Part]:
         yield from page.record({**value, page.RUNS: []})  # the log and panels have them
         yield from asked(record)
         yield from sorted(panels(interlock, record), key=lambda one: one.is_reference)
 
-    shell.answer(value, show=told, now_ms=interlock.now_ms())
+    shell.answer(value, show=shown, now_ms=interlock.now_ms())
 
 
 @guarded

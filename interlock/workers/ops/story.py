@@ -1,4 +1,4 @@
-"""What was asked with a record, and what came of it: the first that its page and `show` tell."""
+"""What was asked with a record, and what came of it: what its page and `show` begin with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from interlock.kernel.shown_stage import as_words, shown_stage
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.client import Client
 from interlock.workers.engine.system import load
-from interlock.workers.systems import systems, told_fields
+from interlock.workers.supervision.page import with_live_parts
+from interlock.workers.systems import shown_fields, systems
 from interlock.workers.terminal.page import Part, Section, Sentence
 from interlock.workers.text import value_words, visible_json
 
@@ -29,7 +30,7 @@ CHANGE = "edit"  # the answer that changes what is asked about
 
 def asked(record: Record) -> Iterator[Section]:
     """Yield what was asked with a record, where its fields say that."""
-    if fields := told_fields(record)[0]:
+    if fields := shown_fields(record)[0]:
         yield Section("What was asked", list(_parts(fields)))
 
 
@@ -37,7 +38,7 @@ def outcome(client: Client, record: Record) -> Section:
     """Return what came of a record, and how it ended."""
     machine = client.dispatch.machines[record.machine]
     stage = shown_stage(machine, record.state)
-    came = told_fields(record)[1]
+    came = shown_fields(record)[1]
     parts = list(_parts(came))
     if isinstance(stage, Terminal):
         for event in client.dispatch.views.events([(record.id, record.entered)]):
@@ -47,12 +48,12 @@ def outcome(client: Client, record: Record) -> Section:
     return Section("What came of it", parts or [Sentence(OPEN, "soft")])
 
 
-def _ended(event: Event, machine: Machine, told: Sequence[Any]) -> str:
-    """Say how a record ended and who ended it, with those words that are not told already."""
+def _ended(event: Event, machine: Machine, shown: Sequence[Any]) -> str:
+    """Say how a record ended and who ended it, with those words that are not shown already."""
     actor = event.cause.actor
     by = "a worker" if actor in machine.effects else actor
     says = event.says or moved(event.trigger, event.source, event.target)
-    words = [one for one in event.words if one not in told]
+    words = [one for one in event.words if one not in shown]
     return as_sentence(": ".join(filter(None, (f"It ended: {says}, by {by}", "; ".join(words)))))
 
 
@@ -79,8 +80,8 @@ def _while_in(state: str, events: Sequence[Event]) -> Iterator[Event]:
 
 def unsaid(details: Mapping[str, str], record: Record) -> dict[str, str]:
     """Return the details of a record without those that its title or its story has already."""
-    told = [record.title, *(value for fields in told_fields(record) for value in fields.values())]
-    return {name: text for name, text in details.items() if text not in told}
+    shown = [record.title, *(value for fields in shown_fields(record) for value in fields.values())]
+    return {name: text for name, text in details.items() if text not in shown}
 
 
 def panels(client: Client, record: Record) -> Sequence[Section]:
@@ -88,8 +89,7 @@ def panels(client: Client, record: Record) -> Sequence[Section]:
     for system in systems():
         page = load(system.page) if system.page else None
         if page and record.machine in page.panels:
-            sections: Sequence[Section] = page.panels[record.machine](client, record)
-            return sections
+            return with_live_parts(client, page.panels[record.machine](client, record))
     return ()
 
 

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from interlock.git.diff import Diff
-from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.engine.agent_output import AgentOutput, look_at
+from interlock.workers.engine.diff_calls import diff_source, is_final, look_at_diff
 from interlock.workers.engine.printed_calls import output_source
-from interlock.workers.engine.record_diff import DiffState, RecordDiff
-from interlock.workers.supervision.record_diffs import is_final
-from interlock.workers.terminal.page import LivePart, Part, Sentence, Time, Verbatim
+from interlock.workers.engine.record_diff import DiffLimits, DiffState, RecordDiff
+from interlock.workers.terminal.page import LivePart, Part, Section, Sentence, Time, Verbatim
 from interlock.workers.terminal.page_parts import diff_parts
 from interlock.workers.text import moment
 
 LINES_MAX = 100  # of the output, and of the errors
 
 
-def agent_output(client: Client, record: Record) -> LivePart:
-    """Look at the output of a record's agent, and return it as a part of a page.
+def with_live_parts(
+    client: Client, sections: Iterable[Section], limits: DiffLimits | None = None
+) -> list[Section]:
+    """Look at the live parts of sections, and return the sections with what these show now.
 
-    It is the end of what the last run has printed; the row `outputs` of the system says where.
+    Without limits of differences, those of a page apply.
     """
-    found = look_at(client.dispatch, {record.id: output_source(client, record)})
-    return shown_output(record.id, found[record.id])
+    return [
+        replace(section, parts=[_live(client, part, limits) for part in section.parts])
+        for section in sections
+    ]
 
 
-def shown_output(record_id: str, found: AgentOutput) -> LivePart:
-    """Return the output of a record's agent as a part of a page."""
+def _live(client: Client, part: Part, limits: DiffLimits | None) -> Part:
+    return looked_at(client, part, limits) if isinstance(part, LivePart) else part
+
+
+def looked_at(client: Client, part: LivePart, limits: DiffLimits | None = None) -> LivePart:
+    """Return a live part with what it shows now. Raises CallError if its machine has none."""
+    record = part.record
+    if part.what == "output":
+        found = look_at(client.dispatch, {record.id: output_source(client, record)})
+        return shown_output(part, found[record.id])
+    source = diff_source(client.machines, record)
+    compared = look_at_diff(client.dispatch, record, source, part.between, limits)
+    return shown_diff(part, compared, is_here=compared.host == client.settings.host)
+
+
+def shown_output(part: LivePart, found: AgentOutput) -> LivePart:
+    """Return a part with the output that was found."""
     parts: list[Part] = []
     if found.source is not None:
         printed_ms, facts = found.printed_ms, dict[str, object]()
@@ -41,20 +60,17 @@ def shown_output(record_id: str, found: AgentOutput) -> LivePart:
     if found.part is not None:
         named = {"output": found.part.output, "errors": found.part.errors}
         parts += [Verbatim(_last_lines(text), name) for name, text in named.items() if text]
-    return LivePart("output", record_id, found.stamp, parts)
+    return replace(part, parts=parts, stamp=found.stamp, is_followed=True)
 
 
 def _last_lines(text: bytes) -> str:
     return "\n".join(text.decode("utf-8", "replace").splitlines()[-LINES_MAX:])
 
 
-def shown_diff(client: Client, record_id: str, found: RecordDiff, between: str = "") -> LivePart:
-    """Return the difference of a record as a part of a page."""
-    query = {"between": between} if between else {}
-    is_here = found.host == client.settings.host
-    parts = list(_diff_parts(found, is_here=is_here))
-    is_followed = not (is_here or is_final(found))
-    return LivePart("diff", record_id, found.stamp, parts, query, is_followed=is_followed)
+def shown_diff(part: LivePart, found: RecordDiff, *, is_here: bool) -> LivePart:
+    """Return a part with the difference that was found."""
+    parts, is_followed = [*_diff_parts(found, is_here=is_here)], not (is_here or is_final(found))
+    return replace(part, parts=parts, stamp=found.stamp, is_followed=is_followed)
 
 
 def _diff_parts(found: RecordDiff, *, is_here: bool) -> Iterator[Part]:

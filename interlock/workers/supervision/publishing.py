@@ -12,14 +12,14 @@ from interlock.kernel.errors import StoreError
 from interlock.kernel.record import Record
 from interlock.kernel.store.outputs import OUTPUT_KIND
 from interlock.kernel.store.publications import Fields, Publication, Publications
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.record_diff import DiffSource
-from interlock.workers.engine.refusals import Repeated
-from interlock.workers.supervision.diff_publications import (
+from interlock.workers.engine.diff_publications import (
     DIFF_KIND,
     PERIOD_MS,
     DiffPublications,
 )
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffSource
+from interlock.workers.engine.refusals import Repeated
 from interlock.workers.supervision.output_files import OutputFiles
 
 log = logging.getLogger(__name__)

@@ -176,20 +176,22 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """What a worker publishes of a record, renewed by itself as soon as there is something newer.
+    """What an agent prints for a record (`output`), or the difference of its files (`diff`).
 
-    It is the `output` of the record's agent, or its `diff`; a page has one of each at most. The
-    `query` says which diff. `stamp` changes with what is to be shown. A part that is not followed
-    is not renewed.
+    The rows `outputs` and `diffs` of the system say where that is; `between` says which difference,
+    where a record has several. A page has one of each at most, and the console renews it by itself.
+
+    The other fields are of those who look at it: its parts, a stamp that changes with what is to be
+    shown, and whether it is followed to be renewed.
     """
 
     kind: ClassVar[str] = "live"
     what: Literal["output", "diff"]
-    record: str
-    stamp: str
-    parts: Sequence[Part]
-    query: Mapping[str, str] = field(default_factory=dict)
-    is_followed: bool = True
+    record: Record
+    between: str = ""
+    parts: Sequence[Part] = ()
+    stamp: str = ""
+    is_followed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ class Section:
     The page of a card has one that comes `first` above the question, and a `wide` one below it. On
     the page of a record, one that is for reference comes after what has happened. A section may be
     a part of another one. Of one that is folded, a page of the console shows the title alone until
-    a person opens it.
+    a person opens it. One that `is_once` is left out beside a card where a section that is `first`
+    or `wide` says the same.
 
     Where its parts take long to read and seldom change, `read` returns them in the view of a page:
     the console keeps them for some seconds, for all who look at the same view. It does not show the
@@ -213,6 +216,7 @@ class Section:
     place: Literal["", "first", "wide"] = ""
     is_reference: bool = False
     is_folded: bool = False
+    is_once: bool = False
     read: Callable[[], Sequence[Part]] | None = None
 
 

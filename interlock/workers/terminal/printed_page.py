@@ -41,7 +41,7 @@ DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class PagePrinter:
-    """Prints pages. Times are told from `now_ms` on; without it, by their dates.
+    """Prints pages. Times are counted from `now_ms` on; without it, they have their dates.
 
     What others wrote is made visible, and one line where a second one could be taken for ours.
     """

@@ -6,12 +6,11 @@ from pathlib import Path
 import interlock as il
 from interlock.git.agent_files import content
 from interlock.git.diff import Diff, diff
-from interlock.git.errors import GitError
 from interlock.git.repository import COMMITTER, Repository
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import add_worktree, own_sandbox, remove_worktree
 from interlock.system import agents
-from interlock.system.pages import DiffLimits, DiffSource, NoDiffError
+from interlock.system.pages import DiffSource
 from interlock.system.records import OutputSource, Records
 from interlock.system.tables import Record
 from translating.table import TRANSLATION, TranslationData, Trigger
@@ -120,19 +119,11 @@ def output(_: il.Client, record: Record[TranslationData], run: int | None) -> Ou
     return OutputSource(record.data["host"], folder_of(record, number), number)
 
 
-def compared(record: Record[TranslationData], _: str, limits: DiffLimits) -> Diff:
+def compared(record: Record[TranslationData], _: str, bytes_max: int, within_s: float) -> Diff:
     """Return what the branch of a translation changes."""
-    try:
-        repository = Repository.open(Path(record.data["repository"]))
-        return diff(
-            repository,
-            base=record.data["base"],
-            commit=branch_of(record),
-            bytes_max=limits.bytes_max,
-            within_s=limits.within_s,
-        )
-    except GitError as error:
-        raise NoDiffError(str(error)) from error
+    base, commit = record.data["base"], branch_of(record)
+    repository = Repository.open(Path(record.data["repository"]), command_s=within_s)
+    return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=within_s)
 
 
 DIFF = DiffSource(("translation",), lambda _, record: record.data["host"], compared)

@@ -34,9 +34,10 @@ def evidence(_: Client, record: Record[TranslationData]) -> Iterator[pages.Secti
     yield pages.Section("Glossary and translation", list(details(record.data)), place="wide")
 
 
-def panel(client: Client, record: Record[TranslationData]) -> list[pages.Section]:
-    """Show on the page of a translation what its agent prints."""
-    return [pages.Section("Its agent printed", [pages.agent_output(client, record)])]
+def panel(_: Client, record: Record[TranslationData]) -> list[pages.Section]:
+    """Show on the page of a translation what its agent prints and changes."""
+    printed, changed = pages.LivePart("output", record), pages.LivePart("diff", record)
+    return [pages.Section("Its agent printed", [printed]), pages.Section("It changed", [changed])]
 
 
 def view(client: Client, _: Mapping[str, str]) -> list[pages.Section]:

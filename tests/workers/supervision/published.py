@@ -10,9 +10,9 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.client import Client
 from interlock.workers.engine.agent_output import AgentOutput, look_at
+from interlock.workers.engine.diff_calls import find_diff_source
 from interlock.workers.engine.record_diff import DiffSource
 from interlock.workers.supervision.publishing import publishing_thread
-from interlock.workers.systems import find_diff_source
 
 
 @dataclass

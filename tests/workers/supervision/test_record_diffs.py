@@ -14,21 +14,23 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from interlock.git.diff import Diff, FileDiff
+from interlock.git.errors import GitError
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
-from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.task_diff import SOURCE
 from interlock.workers.api import diffs, outputs
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
+from interlock.workers.engine import diff_calls, diff_publications
+from interlock.workers.engine.diff_calls import look_at_diff
 from interlock.workers.engine.dispatch import COMPARISONS_MAX
 from interlock.workers.engine.polling import Intervals
-from interlock.workers.engine.record_diff import DiffLimits, DiffSource, DiffState, NoDiffError
+from interlock.workers.engine.record_diff import DiffSource, DiffState, NoDiffError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.supervision import diff_publications, page, record_diffs
-from interlock.workers.supervision.record_diffs import look_at_diff
+from interlock.workers.supervision import page
+from interlock.workers.terminal.page import LivePart
 from tests.systems.tasks.claims import claimed
 from tests.systems.threads.threads import bring, client_of
 from tests.workers.supervision.published import Published
@@ -44,15 +46,15 @@ class Compared:
     files: tuple[FileDiff, ...] = (FileDiff("a.py", "changed", "-old\n+new\n"),)
     problem: str = ""
     host: str = "anvil"
-    reads: list[tuple[str, str, DiffLimits]] = field(default_factory=list)
+    reads: list[tuple[str, str, int, float]] = field(default_factory=list)
 
     def source_of(self, _: Record) -> DiffSource:
         return DiffSource(("task",), lambda *_: self.host, self.read)
 
-    def read(self, record: Record, between: str, limits: DiffLimits) -> Diff:
-        self.reads.append((record.id, between, limits))
+    def read(self, record: Record, between: str, bytes_max: int, within_s: float) -> Diff:
+        self.reads.append((record.id, between, bytes_max, within_s))
         if self.problem:
-            raise NoDiffError(self.problem)
+            raise GitError(self.problem)
         return Diff(self.files, unnamed=1)
 
 
@@ -91,13 +93,13 @@ def served(interlock: Client) -> Iterator[TestClient]:
 @pytest.fixture(params=["store", "http"])
 def reader(
     request: pytest.FixtureRequest, interlock: Client, served: TestClient
-) -> Tasks | HttpClient:
+) -> Client | HttpClient:
     """Return a client: both read the same."""
-    return Tasks(interlock) if request.param == "store" else HttpClient(URL, http=served)
+    return interlock if request.param == "store" else HttpClient(URL, http=served)
 
 
 def test_a_difference_is_read_from_another_computer(
-    reader: Tasks | HttpClient,
+    reader: Client | HttpClient,
     interlock: Client,
     published: Published,
     compared: Compared,
@@ -129,20 +131,20 @@ def test_one_comparison_serves_all_who_look_and_none_is_made_for_nobody(
     other = Published(interlock, tmp_path, "anvil", compared.source_of)
     elsewhere = Published(interlock, tmp_path, "forge", compared.source_of)
 
-    asked = [look_at_diff(interlock, each, SOURCE) for each in tasks * 20]
+    asked = [look_at_diff(interlock.dispatch, each, SOURCE) for each in tasks * 20]
     numbers = []
     for _ in range(3):
         for each in (published, other, elsewhere):
             each.publisher.publish()
             numbers.append(len(compared.reads))
-    known = [look_at_diff(interlock, each, SOURCE) for each in tasks * 20]
+    known = [look_at_diff(interlock.dispatch, each, SOURCE) for each in tasks * 20]
 
     assert {one.state for one in asked} == {DiffState.ASKED}
     assert "has been asked for it just now; this takes a moment" in asked[0].detail
     assert {one.state for one in known} == {DiffState.KNOWN}
     assert numbers == [1, 2, 2, 2, 2, 2, 2, 2, 2], "one at each poll, once for all"
     limits = diff_publications.LIMITS
-    assert compared.reads == [("b/one", "", limits), ("b/two", "", limits)]
+    assert compared.reads == [("b/one", "", *limits), ("b/two", "", *limits)]
 
 
 def test_few_differences_are_made_at_once(
@@ -152,15 +154,15 @@ def test_few_differences_are_made_at_once(
     compared.host = interlock.settings.host
     for _ in range(COMPARISONS_MAX):
         dispatch.comparisons.acquire()
-    busy = look_at_diff(interlock, task, source)
+    busy = look_at_diff(interlock.dispatch, task, source)
     reads = len(compared.reads)
     dispatch.comparisons.release()
     compared.problem = "it is gone"
-    later = [look_at_diff(interlock, task, source) for _ in range(2)]
+    later = [look_at_diff(interlock.dispatch, task, source) for _ in range(2)]
 
     assert (busy.state, reads) == (DiffState.ASKED, 0)
     assert "compares the files of 4 others now. Ask again" in busy.detail
-    assert not page.shown_diff(interlock, task.id, busy).is_followed
+    assert not page.shown_diff(LivePart("diff", task), busy, is_here=True).is_followed
     assert [one.detail for one in later] == ["it is gone."] * 2
 
 
@@ -195,7 +197,7 @@ def test_a_damaged_record_stops_neither_its_followers_nor_the_publishing_of_othe
     for record_id in ("b/damaged", agent):
         dispatch.client.hset(dispatch.keys.record(record_id), "data", "{")
     ids = ("b/damaged", task.id, "b/of-damaged-agent")
-    record_diffs.ask_for_diff(dispatch, "anvil", "b/damaged", "")
+    diff_calls.ask_for_diff(dispatch, "anvil", "b/damaged", "")
 
     followed = diffs.read_diffs(interlock, [(one, "", "") for one in ids])
     printed = outputs.read_outputs(interlock, [(one, "") for one in ids])
@@ -205,7 +207,7 @@ def test_a_damaged_record_stops_neither_its_followers_nor_the_publishing_of_othe
     assert (followed["b/damaged", "", ""], printed["b/damaged", ""]) == (None, None)
     assert followed[task.id, "", ""]
     assert printed[task.id, ""]
-    assert look_at_diff(interlock, task, SOURCE).state is DiffState.KNOWN
+    assert look_at_diff(interlock.dispatch, task, SOURCE).state is DiffState.KNOWN
 
 
 def test_an_answer_is_bounded_and_has_no_secret(
@@ -222,11 +224,11 @@ def test_an_answer_is_bounded_and_has_no_secret(
         *(FileDiff(f"{number}.py", "changed", "+" * 100) for number in range(9)),
     )
 
-    found = Tasks(interlock).diff(task.id)
+    found = interlock.diff(task.id)
     compared.problem = f"git says {SECRET}"
     claimed(interlock, "b/two").alive(host="anvil")
     with pytest.raises(NoDiffError) as refused:
-        Tasks(interlock).diff("b/two")
+        interlock.diff("b/two")
 
     assert found.files[0] == FileDiff("*" * 12, "added", f"+{'*' * 12}\n+{'*' * 11}\n")
     assert (len(found.files), found.unnamed) == (2, 9), "what has no room is counted"
@@ -243,9 +245,9 @@ def test_what_is_compared_here_has_no_secret(
     compared.files = (FileDiff("sesame-open!", "added", "+second line\n"),)
     source = compared.source_of(task)
 
-    found = look_at_diff(interlock, task, source)
+    found = look_at_diff(interlock.dispatch, task, source)
     compared.problem = f"git says {SECRET}"
-    refused = look_at_diff(interlock, task, source)
+    refused = look_at_diff(interlock.dispatch, task, source)
 
     assert found.files == (FileDiff("*" * 12, "added", f"+{'*' * 11}\n"),)
     assert refused.detail == f"git says {'*' * 24}."
@@ -257,16 +259,16 @@ def test_a_computer_compares_only_what_records_say_that_it_has(
     compared.host = "forge"
     looks = []
     for name in (task.id, "no/such", "../etc ../passwd"):
-        record_diffs.ask_for_diff(interlock.dispatch, "anvil", name, "")
+        diff_calls.ask_for_diff(interlock.dispatch, "anvil", name, "")
         published.publisher.publish()
-        looks.append(record_diffs.ask_for_diff(interlock.dispatch, "anvil", name, ""))
+        looks.append(diff_calls.ask_for_diff(interlock.dispatch, "anvil", name, ""))
 
     assert compared.reads == []
     assert {one.detail for one in looks} == {
         "The worker on anvil answers: it has no difference of this record."
     }
     with pytest.raises(NoDiffError, match="more than 200 characters"):
-        look_at_diff(interlock, task, SOURCE, "x" * 201)
+        look_at_diff(interlock.dispatch, task, SOURCE, "x" * 201)
 
 
 def test_an_older_answer_is_shown_with_its_time_until_the_computer_answers_again(
@@ -276,11 +278,11 @@ def test_an_older_answer_is_shown_with_its_time_until_the_computer_answers_again
     task: Record,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Tasks(interlock).diff(task.id)
-    monkeypatch.setattr(record_diffs, "FRESH_MS", -1)
-    asked = look_at_diff(interlock, task, SOURCE)
-    monkeypatch.setattr(record_diffs, "ANSWER_MS", -1)
-    silent = look_at_diff(interlock, task, SOURCE)
+    interlock.diff(task.id)
+    monkeypatch.setattr(diff_calls, "FRESH_MS", -1)
+    asked = look_at_diff(interlock.dispatch, task, SOURCE)
+    monkeypatch.setattr(diff_calls, "ANSWER_MS", -1)
+    silent = look_at_diff(interlock.dispatch, task, SOURCE)
 
     assert (asked.state, silent.state) == (DiffState.ASKED, DiffState.UNANSWERED)
     assert asked.files == silent.files == compared.files

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from interlock.kernel.record import Record, RecordId, Version
 from interlock.workers.terminal.page import (
     Bar,
     Button,
@@ -23,6 +24,7 @@ from interlock.workers.terminal.page import (
 from interlock.workers.terminal.printed_page import PagePrinter
 
 NOW_MS = 1_767_225_600_000
+RECORD: Record = Record(RecordId("lib/a"), "task", "open", Version(1), {})
 Printed = Callable[..., list[str]]
 
 
@@ -51,7 +53,7 @@ def test_each_part_is_printed_for_a_terminal(printed: Printed) -> None:
         ],
     )
     facts = {"record": Link("lib/a"), "empty": "", "tried": Time(NOW_MS + 60_000, "left")}
-    output = LivePart("output", "lib/a", "1", [Verbatim("one\n\ttwo", "output")])
+    output = LivePart("output", RECORD, parts=[Verbatim("one\n\ttwo", "output")])
 
     assert printed(
         [

@@ -9,7 +9,6 @@ import pytest
 from interlock.git.repository import Repository
 from interlock.systems.tasks.task_diff import task_diff
 from interlock.workers.client import Client
-from interlock.workers.engine.record_diff import DiffLimits
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.git.scene import commit, git, make_repository
 from tests.systems.tasks.effects.work import delivered, perform
@@ -47,8 +46,7 @@ def approve(client: Client) -> str:
 
 
 def shown(client: Client) -> list[str]:
-    limits = DiffLimits(bytes_max=10_000, within_s=20)
-    return [file.path for file in task_diff(client.show("b/one"), "", limits).files]
+    return [file.path for file in task_diff(client.show("b/one"), "", 10_000, 20).files]
 
 
 def assert_only_the_work_came(repository: Repository, dropped: str) -> None:

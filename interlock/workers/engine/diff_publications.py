@@ -85,7 +85,7 @@ class DiffPublications:
         if source.host(component(dispatch, "diff"), record) != dispatch.settings.host:
             return None
         try:
-            found = source.read(record, between, LIMITS)
+            found = source.compare(record, between, LIMITS)
         except NoDiffError as refusal:
             return _fields(Diff(()), self._redaction.of_text(str(refusal)))
         return _fields(self._redaction.of_diff(found))
