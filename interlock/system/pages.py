@@ -33,7 +33,6 @@ from interlock.workers.terminal.page import (
     SystemPage,
     Table,
     Time,
-    Tone,
     Verbatim,
 )
 
@@ -54,6 +53,5 @@ __all__ = [
     "SystemPage",
     "Table",
     "Time",
-    "Tone",
     "Verbatim",
 ]

@@ -19,7 +19,6 @@ from interlock.system.pages import (
     SystemPage,
     Table,
     Time,
-    Tone,
     Verbatim,
 )
 from interlock.system.tables import Record, dollars
@@ -34,13 +33,13 @@ GRAPHS_MAX = 20
 JOBS_MAX = 200
 DRAWN_MAX = 100
 CENT = 10_000  # in millionths of a dollar
-TONES: Mapping[str, Tone] = {
-    "in progress": "good",
-    "ended": "good",
-    "waits for a person": "ask",
-    "starves": "bad",
-    "halted": "bad",
-    "empty": "soft",
+STANDS = {
+    "in progress": Sentence("in progress", "good"),
+    "ended": Sentence("ended", "good"),
+    "waits for a person": Sentence("waits for a person", "ask"),
+    "starves": Sentence("starves", "bad"),
+    "halted": Sentence("halted", "bad"),
+    "empty": Sentence("empty", "soft"),
 }
 # How an amount of what a limit counts is written: dollars, seconds, runs.
 WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -156,7 +155,7 @@ def panel_of_job(client: Client, record: Record) -> list[Section]:
 def _graph_row(value: Row) -> tuple[object, ...]:
     return (
         Link({"graph": value["graph"]}, value["graph"]),
-        Sentence(value["stands"], TONES[value["stands"]]),
+        STANDS[value["stands"]],
         value["jobs"],
         value["counts"].get(State.SUCCESS, 0),
         value["asks_count"],
@@ -193,7 +192,7 @@ def _asks(row: Row) -> tuple[object, ...]:
 def _condition(value: Row) -> Iterator[Part]:
     """Yield how a graph stands, and its limits as bars."""
     done = f"{value['counts'].get(State.SUCCESS, 0)} of {value['jobs']} jobs succeeded"
-    yield Sentence(f"{value['stands'].capitalize()}: {done}.", TONES[value["stands"]])
+    yield Sentence(f"{value['stands'].capitalize()}: {done}.", STANDS[value["stands"]].tone)
     counts = (f"{number} {state.replace('_', ' ')}" for state, number in value["counts"].items())
     yield Sentence(", ".join(counts), "soft")
     if value["halted"]:
@@ -218,11 +217,16 @@ def _drawing(shown: GraphView, graph: GraphRecords) -> Iterator[Part]:
 def _limits(found: Iterable[Mapping[str, Any]]) -> Iterator[Bar]:
     for usage in found:
         name, used, allowed = usage["limit"], usage["used"], usage["allowed"]
-        tone: Tone = "bad" if usage["reached"] else "ask" if usage["warns"] else ""
         written = WRITTEN[name]
         what = " runs" if name == "iterations" else ""
         text = f"{written(used)} of {written(allowed)}{what} used"
-        yield Bar(f"Limit of {name}", used, allowed, text, tone)
+        yield Bar(
+            f"Limit of {name}",
+            used,
+            allowed,
+            text,
+            tone="bad" if usage["reached"] else "ask" if usage["warns"] else "",
+        )
 
 
 def _facts(value: Row) -> dict[str, object]:

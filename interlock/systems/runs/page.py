@@ -19,7 +19,6 @@ from interlock.system.pages import (
     SystemPage,
     Table,
     Time,
-    Tone,
     Verbatim,
 )
 from interlock.system.tables import Record, dollars
@@ -150,11 +149,10 @@ def validation(value: Row) -> Iterator[Sentence]:
     """Yield the findings of a validation, and the repairs."""
     for repaired in value["repairs"]:
         yield Sentence((Sentence("repaired ", "good"), repaired))
-    tones: tuple[tuple[str, Tone], ...] = (("errors", "bad"), ("warnings", "ask"))
-    for kind, tone in tones:
-        for found in value[kind]:
-            where = f" {found['where']}: {found['message']}"
-            yield Sentence((Sentence(found["type"], tone), where))
+    errors = [(Sentence(one["type"], "bad"), one) for one in value["errors"]]
+    warnings = [(Sentence(one["type"], "ask"), one) for one in value["warnings"]]
+    for kind, found in (*errors, *warnings):
+        yield Sentence((kind, f" {found['where']}: {found['message']}"))
     if value["valid"]:
         yield Sentence("valid: records, logs, costs and checkpoints agree", "good")
 

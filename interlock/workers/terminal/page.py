@@ -23,8 +23,6 @@ from interlock.kernel.shown_stage import as_words, shown_stage, shown_state
 from interlock.workers.client import Client
 from interlock.workers.text import moment
 
-# Failed; a person has to act; of little weight; what a line is about; as wished, which has a colour
-# in a terminal only.
 Tone = Literal["", "bad", "ask", "soft", "strong", "good"]
 
 
@@ -123,9 +121,11 @@ class Button:
 class Sentence:
     """A cell with a tone, or several cells one after the other with no blank between them.
 
-    It is a paragraph or, in a cell, a part of one. In a soft paragraph, what is between backticks
-    can be copied. A text that `is_quoted` is what others wrote, or a reason: it has an indent of
-    its own, so that no line of it looks like ours.
+    It is a paragraph or, in a cell, a part of one. What failed is `bad`; a person has to act where
+    it is an `ask`; what has little weight is `soft`, and in such a paragraph what is between
+    backticks can be copied. `strong` is what a line is about. What is as wished is `good`, which
+    has a colour in a terminal only. A text that `is_quoted` is what others wrote, or a reason: it
+    has an indent of its own, so that no line of it looks like ours.
     """
 
     kind: ClassVar[str] = "sentence"

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.system.commands import short
-from interlock.system.pages import Link, Part, Sentence, StateName, Table, Tone, Verbatim
+from interlock.system.pages import Link, Part, Sentence, StateName, Table, Verbatim
 from interlock.systems.tasks.page import states_text
 
 TITLE_LENGTH_MAX = 60
 Row = Mapping[str, Any]
-ANSWERS: Mapping[str, Tone] = {
-    "approved": "good",
-    "rejected": "ask",
-    "unseen": "bad",
-    "refused": "bad",
-    "already": "",
+ANSWERS = {
+    "approved": Sentence("approved", "good"),
+    "rejected": Sentence("rejected", "ask"),
+    "unseen": Sentence("unseen", "bad"),
+    "refused": Sentence("refused", "bad"),
+    "already": Sentence("decided already"),
 }
 
 
@@ -84,10 +84,7 @@ def decided(value: Row) -> Iterator[Part]:
     rows = [
         (
             Link(row["id"]),
-            Sentence(
-                "decided already" if row["answer"] == "already" else row["answer"],
-                ANSWERS[row["answer"]],
-            ),
+            ANSWERS[row["answer"]],
             StateName("task", row["state"]),
             row["why"],
         )
