@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -12,25 +12,12 @@ class ChoiceWords:
     """What a person says with a choice, and what follows from it.
 
     `final` says what cannot be undone, where that is so: the person is then asked once more.
+    `suggests` are answers that are given with one click: by what each says, its fields.
     """
 
     says: str
     final: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SuggestedAnswer:
-    """An answer that a card suggests: what it says, the choice, and the fields of the answer."""
-
-    says: str
-    choice: str
-    answer: Mapping[str, Any]
+    suggests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 Words = Mapping[str, ChoiceWords]  # by choice
-
-
-def unsuggested(data: Mapping[str, Any]) -> Iterable[SuggestedAnswer]:
-    """Return no suggested answers, whatever the record's data."""
-    del data
-    return ()

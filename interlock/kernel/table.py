@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any, Generic
 
 from pydantic import BaseModel
 
-from interlock.kernel.choice_words import SuggestedAnswer, Words, unsuggested
+from interlock.kernel.choice_words import Words
 from interlock.kernel.effect import AWAITING, Effect, Kind
 from interlock.kernel.meaning import Meaning
 from interlock.kernel.question import nothing, shall_begin
@@ -177,7 +177,7 @@ class Waiting(Stage):
     asks a person for one, and `notifies` is then owed on entry and on leaving. The card that the
     person gets has a kind, `card`, and a `question`; it shows the result of the command `inspect`,
     and the proposal of the name `shows` in the record's data. `words` say what the choices mean, by
-    choice: in every record the same, or by its data; `suggests` returns answers for one click.
+    choice, and suggest answers: in every record the same, or by its data.
 
     Of an answer, by its trigger: `answers` has its model, where the card takes less than the
     trigger's payload; `offered_if` says whether it is offered, where it is not always; `values`
@@ -198,7 +198,6 @@ class Waiting(Stage):
     shows: str = ""
     affordances: tuple[tuple[str, str], ...] = ()
     words: Words | Callable[[Any], Words] = field(default_factory=dict)
-    suggests: Callable[[Any], Iterable[SuggestedAnswer]] = unsuggested
     answers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     offered_if: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     values: Mapping[str, Callable[[Any], FieldValues]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ are read without a worker. docs/own_machines.md explains tables, states, trigger
 from __future__ import annotations
 
 from interlock.kernel.amounts import dollars
-from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer
+from interlock.kernel.choice_words import ChoiceWords
 from interlock.kernel.dependencies import Dependencies
 from interlock.kernel.machines import LISTED
 from interlock.kernel.meaning import Meaning
@@ -49,7 +49,6 @@ __all__ = [
     "Record",
     "RecordContent",
     "RecordData",
-    "SuggestedAnswer",
     "TransitionReason",
     "Triggers",
     "Word",

@@ -7,10 +7,10 @@ What an answer may repeat, such as parameters, is as it was proposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from interlock.kernel.choice_words import ChoiceWords, SuggestedAnswer, Words
+from interlock.kernel.choice_words import ChoiceWords, Words
 from interlock.kernel.machine import Machine
 from interlock.kernel.question import as_sentence, as_title, inner
 from interlock.kernel.record import PRIORITY_DEFAULT, Record
@@ -165,7 +165,6 @@ def _card_of_state(parts: CardParts, registry: Callable[[], Registry | None]) ->
         question,
         offered,
         words=parts.made("what its choices say", {}, stage.choice_words, data),
-        suggested=parts.made("what it suggests", [], _suggested, stage, data),
         inspect=inspect,
         deadline=deadline_of(machine, record),
         proposed=shown,
@@ -296,7 +295,6 @@ def _card(
     failure: Mapping[str, Any] | None = None,
     deadline: CardDeadline | None = None,
     words: Words = NO_WORDS,
-    suggested: Sequence[SuggestedAnswer] = (),
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
     machine, record = parts.machine, parts.record
@@ -308,11 +306,13 @@ def _card(
         answer = example_answer(name, schema, proposed or {})
         command = decide_command(record.id, name, proposal, answer, deciders)
         said = words.get(name) or _words_of(machine, name, trigger)
-        return Affordance(name, trigger, schema, command, *map(visible_line, astuple(said)))
+        return Affordance(
+            name, trigger, schema, command, *map(visible_line, (said.says, said.final))
+        )
 
-    def suggestion(one: SuggestedAnswer) -> Suggestion:
-        command = decide_command(record.id, one.choice, proposal, one.answer, deciders)
-        return Suggestion(visible_line(one.says), one.choice, one.answer, command)
+    def suggestion(choice: str, says: str, answer: Mapping[str, Any]) -> Suggestion:
+        command = decide_command(record.id, choice, proposal, answer, deciders)
+        return Suggestion(visible_line(says), choice, answer, command)
 
     return Card(
         record_id=record.id,
@@ -331,12 +331,13 @@ def _card(
         priority=record.priority,
         tags=tags,
         deadline=deadline,
-        suggestions=tuple(map(suggestion, suggested)),
+        suggestions=tuple(
+            suggestion(choice, *suggested)
+            for choice, _, _ in offered
+            if choice in words
+            for suggested in words[choice].suggests.items()
+        ),
     )
-
-
-def _suggested(stage: Waiting, data: Mapping[str, Any]) -> list[SuggestedAnswer]:
-    return list(stage.suggests(data))
 
 
 def _words_of(machine: Machine, choice: str, trigger: str) -> ChoiceWords:

@@ -1,19 +1,14 @@
-"""What the choices of a thread's cards say, and the answers that its cards suggest."""
+"""What the choices of a thread's cards say, and the answers that they suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from interlock import Level
-from interlock.system.tables import ChoiceWords, SuggestedAnswer, action_line
+from interlock.system.tables import ChoiceWords, action_line
 from interlock.systems.threads.machines.thread.corrections import is_call
 from interlock.systems.threads.machines.thread.data import ThreadData
-from interlock.systems.threads.machines.thread.questions import (
-    ACTION,
-    CONTEXT,
-    INTENT,
-    proposed,
-)
+from interlock.systems.threads.machines.thread.questions import ACTION, proposed
 
 Words = Mapping[str, ChoiceWords]  # by choice
 
@@ -30,13 +25,11 @@ OF_CONTEXT: Words = {
     "edit": ChoiceWords("No, other items belong to it"),
     "redirect": HINT,
 }
-OF_CLARIFICATION: Words = {"provide": ChoiceWords("Answer in words"), "skip": DROP}
 OF_REVIEW: Words = {
     "done": ChoiceWords("Yes, it is right"),
     "redirect": ChoiceWords("No, it has to be different"),
     "drop": ChoiceWords("Leave it as it is, and ask no more"),
 }
-OF_REDIRECT: Words = {"provide": ChoiceWords("Do something else"), "skip": DROP}
 OF_CLEANUP_FAILURE: Words = {
     "retry": ChoiceWords("Try again to tidy up"),
     "accept": ChoiceWords("Leave it where it is"),
@@ -55,26 +48,22 @@ def of_consent(data: ThreadData) -> Words:
     }
 
 
-def nearest(phase: str) -> Callable[[ThreadData], Iterator[SuggestedAnswer]]:
-    """Suggest what was nearest to a request that was not understood in a phase."""
+def of_clarification(phase: str) -> Callable[[ThreadData], Words]:
+    """Return the words where a phase came to nothing; they suggest what was nearest."""
 
-    def suggested(data: ThreadData) -> Iterator[SuggestedAnswer]:
+    def words(data: ThreadData) -> Words:
         failed = data.get("failure")
         options = failed.get("options") if failed else None
-        for one in options or proposed(data, phase).get("options") or ():
-            yield SuggestedAnswer(one["says"], "provide", {"text": one["text"]})
+        nearest = options or proposed(data, phase).get("options") or ()
+        suggests = {one["says"]: {"text": one["text"]} for one in nearest}
+        return {"provide": ChoiceWords("Answer in words", suggests=suggests), "skip": DROP}
 
-    return suggested
+    return words
 
 
-def same_again(data: ThreadData) -> Iterator[SuggestedAnswer]:
-    """Suggest the call that failed, with exactly its values."""
+def of_redirect(data: ThreadData) -> Words:
+    """Return the words after a failure; they suggest the call that failed, with its values."""
     action = proposed(data, ACTION)
-    if is_call(action):
-        call = {"capability": action["capability"], "parameters": action.get("parameters") or {}}
-        yield SuggestedAnswer("Try it again, the same", "provide", call)
-
-
-NEAREST: Mapping[str, Callable[[ThreadData], Iterator[SuggestedAnswer]]] = {
-    phase: nearest(phase) for phase in (INTENT, CONTEXT, ACTION)
-}
+    call = {"capability": action.get("capability"), "parameters": action.get("parameters") or {}}
+    suggests = {"Try it again, the same": call} if is_call(action) else {}
+    return {"provide": ChoiceWords("Do something else", suggests=suggests), "skip": DROP}

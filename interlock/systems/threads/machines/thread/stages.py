@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from interlock import CASCADE, RESOLUTION, Active, CardAnswer, Terminal, Timer, Waiting
-from interlock.system.tables import Meaning, SuggestedAnswer
+from interlock.system.tables import Meaning
 from interlock.systems.threads.machines.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.systems.threads.machines.thread import choices, guards, limits, payloads, questions
 from interlock.systems.threads.machines.thread.data import ThreadData
@@ -85,7 +85,6 @@ def asks(
     edited: type[CardAnswer] = payloads.EditedAction,
     *,
     words: choices.Words | Callable[[ThreadData], choices.Words],
-    suggests: Callable[[ThreadData], Iterable[SuggestedAnswer]] = lambda _: (),
 ) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
@@ -99,7 +98,6 @@ def asks(
         shows=shows,
         affordances=affordances,
         words=words,
-        suggests=suggests,
         answers={Trigger.EDITED: edited},
         offered_if={Trigger.EXECUTE: guards.is_runnable},
     )
@@ -160,8 +158,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         CLARIFICATION,
         questions.what_is(questions.INTENT),
         questions.INTENT,
-        words=choices.OF_CLARIFICATION,
-        suggests=choices.NEAREST[questions.INTENT],
+        words=choices.of_clarification(questions.INTENT),
     ),
     asks(
         State.AWAITING_CONTEXT_CONFIRMATION,
@@ -180,8 +177,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         CLARIFICATION,
         questions.what_is(questions.CONTEXT),
         questions.CONTEXT,
-        words=choices.OF_CLARIFICATION,
-        suggests=choices.NEAREST[questions.CONTEXT],
+        words=choices.of_clarification(questions.CONTEXT),
     ),
     asks(
         State.AWAITING_ACTION_CLARIFICATION,
@@ -189,8 +185,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         "clarification",
         CLARIFICATION,
         questions.what_is_the_action,
-        words=choices.OF_CLARIFICATION,
-        suggests=choices.NEAREST[questions.ACTION],
+        words=choices.of_clarification(questions.ACTION),
     ),
     asks(
         State.AWAITING_CONFIRMATION,
@@ -228,8 +223,7 @@ STAGES: tuple[Active | Waiting | Terminal, ...] = (
         "redirect",
         REDIRECT,
         questions.what_now,
-        words=choices.OF_REDIRECT,
-        suggests=choices.same_again,
+        words=choices.of_redirect,
     ),
     Waiting(
         State.MONITORING,
