@@ -24,7 +24,6 @@ from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
-from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.news import NewsFeed, NewsItem
@@ -48,10 +47,8 @@ __all__ = [
     "NotYetError",
     "OpenCards",
     "OutputSource",
-    "RecordInState",
     "Records",
     "Request",
-    "StateKey",
     "Sweep",
     "act_on_each",
     "answer_links",

@@ -20,11 +20,9 @@ from interlock.kernel.reason import (
     TransitionReason,
 )
 from interlock.kernel.record import (
-    PARTITIONS,
     PRIORITY_DEFAULT,
     Record,
     RecordContent,
-    partition_of,
 )
 from interlock.kernel.rows import carry
 from interlock.kernel.scales import Ranked
@@ -36,7 +34,6 @@ from interlock.kernel.trigger import Triggers
 
 __all__ = [
     "LISTED",
-    "PARTITIONS",
     "PRIORITY_DEFAULT",
     "AbortReason",
     "Bounds",
@@ -56,7 +53,6 @@ __all__ = [
     "as_sentence",
     "carry",
     "dollars",
-    "partition_of",
     "problem_of",
     "shortened",
 ]

@@ -14,7 +14,7 @@ from interlock.kernel.record import RecordId
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.listings import page_plan
 from interlock.kernel.store.scripts import Client, call, call_all
-from interlock.kernel.store.views import RecordInState
+from interlock.kernel.store.state_reads import RecordInState
 
 # Ends are read so long after they were committed: no commit can add an earlier one then, even if
 # another server with a clock that is late by less has taken over.

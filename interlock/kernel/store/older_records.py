@@ -8,7 +8,8 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS, RecordId
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, read_all
-from interlock.kernel.store.views import StateKey, Views
+from interlock.kernel.store.state_reads import StateKey
+from interlock.kernel.store.views import Views
 from interlock.kernel.table import Terminal
 
 BATCH = 500

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from math import inf
 from typing import Any
 
 from interlock.kernel.errors import MissedError, UnknownRecordError
@@ -20,40 +18,19 @@ from interlock.kernel.record import (
     RecordId,
     partition_of,
     place_of,
-    record_id,
-    root_of,
 )
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
+from interlock.kernel.store.state_reads import PAGE, StateReads
 from interlock.kernel.store.titles import id_in, names_below
 
-PAGE = 500
 FAILURE_LINES = 100
 WORKER_LOST = "its worker was lost"
 LogLine = tuple[str, Event | Note]  # with its position in the log
 
 
-@dataclass(frozen=True, slots=True)
-class StateKey:
-    """The records of one machine and one partition that are in one state."""
-
-    machine: str
-    state: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecordInState:
-    """A record, its state, and since when it is in it (ms, by the store)."""
-
-    id: RecordId
-    machine: str
-    state: str
-    since_ms: int
-
-
-class Views:
+class Views(StateReads):
     """The reads, over one client."""
 
     def __init__(
@@ -142,33 +119,6 @@ class Views:
                 found, state = places[at - 1]
                 totals[found.name][state_now(found, state)] += number
         return totals
-
-    def ids(
-        self,
-        machine: Machine,
-        *,
-        root: str | None = None,
-        states: Iterable[str] = (),
-        newest: bool = False,
-    ) -> Iterator[RecordId]:
-        """Yield the ids of a machine's records, each once.
-
-        With `root`, only those of that family; with `states`, only those in these states. In each
-        state, the longest there comes first, or last with `newest`. Raises InvalidIdError.
-        """
-        names = [*states] or [stage.state for stage in machine.stages]
-        partitions = range(PARTITIONS) if root is None else (partition_of(record_id(root)),)
-        keys = [StateKey(machine.name, str(name), at) for name in names for at in partitions]
-        seen = set[RecordId]()
-        # Twice: one round can miss a record that moves from a state that is still to be read to a
-        # state that was read already.
-        for _ in range(1 if len(names) == 1 else 2):
-            # In one partition, to count what is in the states takes as long as to read it.
-            counts = self.count_in_states(keys) if root is None else dict.fromkeys(keys, 0)
-            for row in self._list_all(counts, newest=newest):
-                if row.id not in seen and root in (None, root_of(row.id)):
-                    seen.add(row.id)
-                    yield row.id
 
     def below(self, record_ids: Iterable[str], *, limit: int = -1) -> dict[str, list[RecordId]]:
         """Return the ids of all records below each of these, by name, in one round trip.
@@ -265,76 +215,6 @@ class Views:
                     found[one].setdefault(suffix, str(error))
         return found
 
-    def count_in_states(self, state_keys: Collection[StateKey]) -> dict[StateKey, int]:
-        """Return how many records are in each state that has any, in one round trip."""
-        by_partition: dict[int, list[StateKey]] = defaultdict(list)
-        for key in state_keys:
-            by_partition[key.partition].append(key)
-        # One script a partition: most states are empty, and as many replies take far longer.
-        groups = list(by_partition.values())
-        calls = [
-            ({"indexes": [*map(self._state_index, group)]}, dict[str, Any]()) for group in groups
-        ]
-        found: dict[StateKey, int] = {}
-        for group, reply in zip(groups, call_all(self.client, "count", calls), strict=True):
-            found.update((group[at - 1], n) for at, n in zip(reply[::2], reply[1::2], strict=True))
-        return {key: found[key] for key in state_keys if key in found}
-
-    def list_in_states(
-        self, limits: Mapping[StateKey, int], *, newest: bool = False
-    ) -> dict[StateKey, list[RecordInState]]:
-        """Return records of each state up to its limit, the longest there first."""
-        name = "ZREVRANGE" if newest else "ZRANGE"
-        found = read_all(
-            self.client,
-            [
-                (name, self._state_index(key), 0, limit - 1, "WITHSCORES")
-                for key, limit in limits.items()
-            ],
-        )
-        return {
-            key: [RecordInState(RecordId(i), key.machine, key.state, at) for i, at in _pairs(rows)]
-            for key, rows in zip(limits, found, strict=True)
-        }
-
-    def states_in_use(self, since: Mapping[StateKey, int]) -> list[StateKey]:
-        """Return the states that a record has entered since the ms of each, in one round trip."""
-        commands = [("ZCOUNT", self._state_index(key), at, "+inf") for key, at in since.items()]
-        found = read_all(self.client, commands)
-        return [key for key, n in zip(since, found, strict=True) if n]
-
-    def list_in_state_since(
-        self, state_key: StateKey, since_ms: int = 0, *, newest: bool = False
-    ) -> Iterator[RecordInState]:
-        """Yield the records that have entered a state since a time, the oldest first.
-
-        With `newest`, the newest first. Only a record that leaves the state meanwhile may be left
-        out.
-        """
-        key, limit = self._state_index(state_key), PAGE
-        last: tuple[float, str] = (inf, "") if newest else (since_ms, "")
-        end, order = (since_ms, ("REV",)) if newest else ("+inf", ())
-        while True:
-            words = ("BYSCORE", *order, "LIMIT", 0, limit, "WITHSCORES")
-            found = _pairs(read(self.client, "ZRANGE", key, last[0], end, *words))
-            rows = [(at, one) for one, at in found]
-            fresh = [row for row in rows if (row < last if newest else row > last)]
-            for at, one in fresh:
-                yield RecordInState(RecordId(one), state_key.machine, state_key.state, at)
-            if len(rows) < limit:
-                return
-            # More records came in one millisecond than a page holds: read a longer page.
-            last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
-
-    def _list_all(self, counts: Mapping[StateKey, int], *, newest: bool) -> Iterator[RecordInState]:
-        """Yield the records of states; what is in many states is read in few round trips."""
-        for keys in _divided(counts):
-            pages = self.list_in_states(dict.fromkeys(keys, PAGE), newest=newest)
-            for key, rows in pages.items():
-                # The rows of a full page come again, for who asks for ids has each only once.
-                is_full = len(rows) == PAGE
-                yield from self.list_in_state_since(key, newest=newest) if is_full else rows
-
     def queue(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
         """Return a page of a family's queue, the record to be claimed next first."""
         found = read(self.client, "ZRANGE", self.keys.queue(root, name), start, start + limit - 1)
@@ -377,24 +257,3 @@ class Views:
         """Return the store's time."""
         seconds, micros = read(self.client, "TIME")
         return int(seconds) * 1_000 + int(micros) // 1_000
-
-    def _state_index(self, state_key: StateKey) -> str:
-        return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)
-
-
-def _divided(counts: Mapping[StateKey, int]) -> Iterator[list[StateKey]]:
-    """Divide states so that each part has little more than a page of records."""
-    part, size = list[StateKey](), 0
-    for key, number in counts.items():
-        part.append(key)
-        size += number
-        if size >= PAGE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
-def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
-    for member, score in rows:
-        yield member.decode(), int(score)

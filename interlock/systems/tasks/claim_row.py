@@ -17,8 +17,6 @@ from interlock.systems.tasks.machines.visual_state import Thresholds, VisualStat
 
 LeaseMs = Callable[[str, str], int]
 
-SCANNED_MAX = 2_000  # records that are read in each state, for one backlog
-
 
 def age_s(now_ms: int, since_ms: int) -> float:
     """Return how long ago a time was, in seconds."""

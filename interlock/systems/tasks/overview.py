@@ -6,19 +6,19 @@ It reads a bounded part of the store. Records beyond the limits are only counted
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from interlock import Client
-from interlock.system.records import RecordInState, StateKey
-from interlock.system.tables import PARTITIONS, Record, partition_of
+from interlock.system.tables import Record
 from interlock.system.top import AgedRecord
 from interlock.systems.tasks.claim_names import ClaimNames
-from interlock.systems.tasks.claim_row import SCANNED_MAX, ClaimRecords, ClaimRow, age_s, row_of
+from interlock.systems.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import Thresholds, VisualState
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.settings import TaskSettings
@@ -43,6 +43,15 @@ ORDER = (
     VisualState.DEAD,
 )
 MachineState = tuple[str, str]
+# How many records of each state are read; the others are only counted.
+READ: Mapping[MachineState, int] = {
+    **{("agent", str(state)): ROWS_MAX for state in (*LIVE_STATES, AgentState.DEAD)},
+    **{("task", str(state)): ROWS_MAX for state in CLAIMED_STATES},
+    ("task", str(State.OPEN)): 1,  # only the oldest is named
+    ("task", str(State.FAILED)): FAILED_MAX,
+}
+DEAD: MachineState = ("agent", str(AgentState.DEAD))
+NEWEST = (DEAD, ("task", str(State.FAILED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +83,16 @@ class TasksOverview:
     next_tries: tuple[NextTry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StateCounts:
-    """How many records there are in each state of a machine, and some of them."""
-
-    counts: Mapping[MachineState, int]
-    found: Mapping[MachineState, Sequence[RecordInState]]
-    partial: bool
-
-    def some(self, machine: str, states: Iterable[str]) -> list[RecordInState]:
-        """Return the records that were read in these states, in the order of the states."""
-        return [row for state in states for row in self.found.get((machine, state), ())]
-
-    def count(self, machine: str, *states: str) -> int:
-        """Return how many there are in these states."""
-        return sum(self.counts.get((machine, state), 0) for state in states)
-
-
 class TasksReader:
     """Reads overviews of all tasks, or of those of one backlog."""
 
     def __init__(self, client: Client, *, backlog: str = "") -> None:
         self.client, self.backlog = client, backlog
         self.records = client.records
-        self.partitions = [partition_of(backlog)] if backlog else list(range(PARTITIONS))
-        self.states = {
-            name: [str(stage.state) for stage in self.records.machines[name].stages]
+        self.limits = {
+            (name, str(stage.state)): READ.get((name, str(stage.state)), 0)
             for name in LISTED_MACHINES
+            for stage in self.records.machines[name].stages
         }
         settings = client.settings.of(TaskSettings)
         self.thresholds = Thresholds(stall_s=settings.stall_s, spawn_s=settings.spawn_s)
@@ -108,91 +100,44 @@ class TasksReader:
     def read(self) -> TasksOverview:
         """Return an overview. Raises StoreError if the store is away."""
         now_ms = self.records.views.now_ms()
-        counts_by_state = self._count_backlog() if self.backlog else self._count_all()
-        claims, more = self._claims(counts_by_state, now_ms)
+        found = self.records.views.in_states(self.limits, root=self.backlog, newest=NEWEST)
+        ids = {state: [row.id for row in one.rows] for state, one in found.items()}
+        lately_ms = now_ms - DEAD_SHOWN_MS
+        ids[DEAD] = [row.id for row in found[DEAD].rows if row.since_ms > lately_ms]
+        counts = {state: one.number for state, one in found.items()}
+        claims, more = self._claims(ids, counts)
         rows = [row_of(claim, now_ms, self.thresholds, self._lease_ms) for claim in claims]
         looks = Counter(row.look for row in rows)
-        opened = counts_by_state.some("task", [State.OPEN])
-        first = min(opened, key=lambda row: row.since_ms, default=None)
+        first = next(iter(found["task", State.OPEN].rows), None)
         return TasksOverview(
             at_ms=now_ms,
             backlog=self.backlog,
             lines=tuple(sorted(rows, key=_rank)),
             more=more,
             looks={str(look): looks[look] for look in ORDER},
-            tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
-            partial=counts_by_state.partial,
+            tasks={state: number for (name, state), number in counts.items() if name == "task"},
+            partial=any(one.is_minimum for state, one in found.items() if state != DEAD),
             oldest=AgedRecord(first.id, "task", first.state, age_s(now_ms, first.since_ms))
             if first
             else None,
-            next_tries=self._next_tries(counts_by_state.some("task", [State.FAILED]), now_ms),
+            next_tries=self._next_tries(ids["task", State.FAILED], now_ms),
         )
 
     def _lease_ms(self, machine: str, effect: str) -> int:
         return self.records.effect(machine, effect).lease_ms
 
-    def _count_all(self) -> StateCounts:
-        """Count all records. Read the oldest that may get a row, and the oldest open task."""
-        views = self.records.views
-        keys = [
-            StateKey(machine, state, partition)
-            for machine in LISTED_MACHINES
-            for state in self.states[machine]
-            for partition in self.partitions
-        ]
-        counts_by_key = views.count_in_states(keys)
-        counts: Counter[MachineState] = Counter()
-        for key, number in counts_by_key.items():
-            counts[key.machine, key.state] += number
-        limits: dict[StateKey, int] = {}
-        with_rows = [
-            *(("agent", state) for state in LIVE_STATES),
-            *(("task", state) for state in CLAIMED_STATES),
-        ]
-        for machine_state in with_rows:
-            limits |= _shared(_only(counts_by_key, machine_state))
-        # Only the oldest open task is named.
-        limits |= {key: 1 for key, n in _only(counts_by_key, ("task", State.OPEN)).items() if n}
-        dead = dict.fromkeys(_only(counts_by_key, ("agent", AgentState.DEAD)), ROWS_MAX)
-        failed = dict.fromkeys(_only(counts_by_key, ("task", State.FAILED)), FAILED_MAX)
-        pages = [
-            *views.list_in_states(limits).values(),
-            *views.list_in_states(dead | failed, newest=True).values(),
-        ]
-        return StateCounts(counts, _by_state(pages), partial=False)
-
-    def _count_backlog(self) -> StateCounts:
-        """Read a backlog's partition, which other backlogs may share, and keep only its records."""
-        views, partition = self.records.views, self.partitions[0]
-        limits = {
-            StateKey(machine, state, partition): SCANNED_MAX
-            for machine in LISTED_MACHINES
-            for state in self.states[machine]
-        }
-        dead = {key: limits.pop(key) for key in _only(limits, ("agent", AgentState.DEAD))}
-        scanned = views.list_in_states(limits)
-        pages = [*scanned.values(), *views.list_in_states(dead, newest=True).values()]
-        kept = [[row for row in page if backlog_of(row.id) == self.backlog] for page in pages]
-        found = _by_state(kept)
-        partial = any(len(page) == SCANNED_MAX for page in scanned.values())
-        return StateCounts(
-            {name: len(page) for name, page in found.items()}, found, partial=partial
-        )
-
-    def _claims(self, counts_by_state: StateCounts, now_ms: int) -> tuple[list[ClaimRecords], int]:
+    def _claims(
+        self, ids: Mapping[MachineState, Sequence[str]], counts: Mapping[MachineState, int]
+    ) -> tuple[list[ClaimRecords], int]:
         """Return the claims that get a row, and at least how many get none."""
         views = self.records.views
-        ended = sorted(
-            counts_by_state.some("agent", [AgentState.DEAD]), key=lambda row: -row.since_ms
-        )
-        lately = [row for row in ended if row.since_ms > now_ms - DEAD_SHOWN_MS]
-        shown = [row.id for row in (*counts_by_state.some("agent", LIVE_STATES), *lately)][
-            :ROWS_MAX
-        ]
+        alive = (ids["agent", state] for state in (*LIVE_STATES, AgentState.DEAD))
+        shown = [*chain.from_iterable(alive)][:ROWS_MAX]
         agents: dict[str, Record[AgentData]] = {
             **views.records(shown, readable_by=self.records.machines)
         }
-        wanted = [row.id for row in counts_by_state.some("task", CLAIMED_STATES)][:ROWS_MAX]
+        taken = (ids["task", state] for state in CLAIMED_STATES)
+        wanted = [*chain.from_iterable(taken)][:ROWS_MAX]
         of_agents = (str(agent.data["task"]) for agent in agents.values())
         tasks: Mapping[str, Record[TaskData]] = views.records(
             [*wanted, *of_agents], readable_by=self.records.machines
@@ -210,10 +155,9 @@ class TasksReader:
         rest = [agents[agent] for agent in shown if agent in agents and agent not in covered]
         claims += [_claim_of_agent(agent, tasks) for agent in rest]
         # A claimed task and its agent are one claim, so the larger of both counts is a minimum.
-        minimum = counts_by_state.count("agent", AgentState.IDLE) + max(
-            counts_by_state.count("agent", AgentState.WORKING, AgentState.STARTING),
-            counts_by_state.count("task", State.IN_PROGRESS, State.CLAIMED),
-        )
+        at_work = (counts["agent", state] for state in (AgentState.WORKING, AgentState.STARTING))
+        claimed_now = (counts["task", state] for state in (State.IN_PROGRESS, State.CLAIMED))
+        minimum = counts["agent", AgentState.IDLE] + max(sum(at_work), sum(claimed_now))
         kept = claims[:ROWS_MAX]
         return self._with_logs(kept), max(minimum, len(claims)) - len(kept)
 
@@ -233,12 +177,10 @@ class TasksReader:
             for claim in claims
         ]
 
-    def _next_tries(self, failed: Sequence[RecordInState], now_ms: int) -> tuple[NextTry, ...]:
+    def _next_tries(self, failed: Sequence[str], now_ms: int) -> tuple[NextTry, ...]:
         """Return the next try of each task that failed lately, the earliest try first."""
-        latest = sorted(failed, key=lambda row: -row.since_ms)[:FAILED_MAX]
-        ids = [row.id for row in latest]
         records: Mapping[str, Record[TaskData]] = self.records.views.records(
-            ids, readable_by=self.records.machines
+            failed, readable_by=self.records.machines
         )
         found = [
             NextTry(record.id, in_s, int(record.data["retries"]), int(record.data["max_retries"]))
@@ -250,27 +192,6 @@ class TasksReader:
 
 def _rank(row: ClaimRow) -> tuple[int, float, str, int]:
     return ORDER.index(row.look), -row.age_s, row.task, row.number
-
-
-def _only(counts: Mapping[StateKey, int], state: MachineState) -> dict[StateKey, int]:
-    return {key: number for key, number in counts.items() if (key.machine, key.state) == state}
-
-
-def _shared(counts_by_key: Mapping[StateKey, int]) -> dict[StateKey, int]:
-    """Return how many records to read for each key, at most ROWS_MAX in all."""
-    left, limits = ROWS_MAX, {}
-    for key, number in counts_by_key.items():
-        limits[key] = min(number, left)
-        left -= limits[key]
-    return {key: limit for key, limit in limits.items() if limit}
-
-
-def _by_state(pages: Iterable[Sequence[RecordInState]]) -> dict[MachineState, list[RecordInState]]:
-    found: dict[MachineState, list[RecordInState]] = {}
-    for page in pages:
-        for row in page:
-            found.setdefault((row.machine, row.state), []).append(row)
-    return found
 
 
 def _names(task: Record[TaskData]) -> ClaimNames:

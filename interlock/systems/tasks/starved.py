@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from interlock.system.records import RecordInState, Records, StateKey
-from interlock.system.tables import PARTITIONS, RecordContent, partition_of
+from interlock.system.records import Records
+from interlock.system.tables import RecordContent
 from interlock.system.top import AgedRecord
-from interlock.systems.tasks.claim_row import SCANNED_MAX, age_s
+from interlock.systems.tasks.claim_row import age_s
 from interlock.systems.tasks.machines.task.changes import awaited
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.waits import Starvation, may_starve
 
 LOOKED_AT_MAX = 1_000  # open tasks, the oldest, and as many dependencies of them
@@ -35,15 +35,9 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     It looks at the LOOKED_AT_MAX tasks that have been open the longest, and stops once they have
     more than LOOKED_AT_MAX dependencies together.
     """
-    views = records.views
-    partitions = [partition_of(backlog)] if backlog else range(PARTITIONS)
-    counts = views.count_in_states([StateKey("task", State.OPEN, one) for one in partitions])
-    # Other backlogs may share the partition of one, so more of it is read.
-    limits = dict.fromkeys(counts, SCANNED_MAX) if backlog else _limits(counts)
-    read = [row for page in views.list_in_states(limits).values() for row in page]
-    others = sum(backlog_of(row.id) != backlog for row in read) if backlog else 0
-    opened = [row for row in read if not backlog or backlog_of(row.id) == backlog]
-    tasks = _with_few_dependencies(records, _oldest(opened))
+    views, opened = records.views, ("task", str(State.OPEN))
+    found = views.in_states({opened: LOOKED_AT_MAX}, root=backlog)[opened]
+    tasks = _with_few_dependencies(records, [row.id for row in found.rows])
     candidates = [task for task in tasks if may_starve(task)]
     starvation, now_ms = Starvation(records, candidates), views.now_ms()
     starved = (
@@ -51,9 +45,8 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
         for task in candidates
         if (why := starvation.why_starved(task))
     )
-    return StarvedTasks(
-        now_ms, tuple(starved), is_partial=len(tasks) + others < sum(counts.values())
-    )
+    is_partial = found.is_minimum or len(tasks) < found.number
+    return StarvedTasks(now_ms, tuple(starved), is_partial)
 
 
 def count_starved(records: Records) -> tuple[int, bool]:
@@ -62,28 +55,9 @@ def count_starved(records: Records) -> tuple[int, bool]:
     return len(found.tasks), found.is_partial
 
 
-def _limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:
-    """Return how many open tasks to read of each partition, LOOKED_AT_MAX in all.
-
-    The starved ones are among those that have been open the longest, because nobody claims them.
-    """
-    filled = {key: number for key, number in counts.items() if number}
-    if sum(filled.values()) <= LOOKED_AT_MAX:
-        return filled
-    share = max(LOOKED_AT_MAX // len(filled), 1)
-    return {key: min(number, share) for key, number in filled.items()}
-
-
-def _oldest(opened: Iterable[RecordInState]) -> list[RecordInState]:
-    return sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
-
-
-def _with_few_dependencies(
-    records: Records, rows: Iterable[RecordInState]
-) -> list[RecordContent[TaskData]]:
+def _with_few_dependencies(records: Records, ids: Iterable[str]) -> list[RecordContent[TaskData]]:
     """Read these tasks in order, until they have LOOKED_AT_MAX dependencies together."""
     tasks, left = [], LOOKED_AT_MAX
-    ids = [row.id for row in rows]
     contents: Mapping[str, RecordContent[TaskData]] = records.views.contents(
         ids, readable_by=records.machines
     )

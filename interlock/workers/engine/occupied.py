@@ -10,7 +10,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.listings import Filter
 from interlock.kernel.store.scripts import read_all
-from interlock.kernel.store.views import PAGE, StateKey
+from interlock.kernel.store.state_reads import PAGE, StateKey
 from interlock.workers.engine.dispatch import Dispatch
 
 

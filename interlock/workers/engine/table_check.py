@@ -22,8 +22,9 @@ from interlock.kernel.outline import outline_of
 from interlock.kernel.record import Record
 from interlock.kernel.store.listings import Filter
 from interlock.kernel.store.older_records import BATCH
+from interlock.kernel.store.state_reads import PAGE
 from interlock.kernel.store.tables import Applied
-from interlock.kernel.store.views import PAGE, Views
+from interlock.kernel.store.views import Views
 from interlock.kernel.table_change import Outline, Outlook, TableChange
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.occupied import count_by_state, in_states, states_in_use

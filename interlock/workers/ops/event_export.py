@@ -25,7 +25,7 @@ from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import LISTED
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
 from interlock.kernel.shown_stage import shown_stage
-from interlock.kernel.store.views import RecordInState, StateKey
+from interlock.kernel.store.state_reads import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.remote.client import HttpClient

@@ -12,7 +12,8 @@ from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store import views as views_module
 from interlock.kernel.store.connect import open_store
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.views import StateKey, Views
+from interlock.kernel.store.state_reads import StateKey
+from interlock.kernel.store.views import Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import World
@@ -72,6 +73,24 @@ def test_places_are_counted_and_listed_from_either_end(here: Client) -> None:
     )
     assert [one.id for one in oldest] == [one.id for one in reversed(newest[mine])]
     assert [len(page) for page in views.list_in_states({mine: 1}).values()] == [1]
+
+
+def test_states_are_read_over_all_partitions_and_of_one_family(here: Client) -> None:
+    views, state, empty = here.dispatch.views, ("thread", "proposed"), ("thread", "done")
+
+    found = views.in_states({state: 2, empty: 2})
+    newest = views.in_states({state: 2}, newest=[state])[state]
+    family = views.in_states({state: 2}, root="v0")[state]
+    (partition,) = {partition_of("v0")} & {*views.partitions("thread", ["proposed"])}
+    machine = here.dispatch.lifecycle.machine("thread")
+    there = [*views.ids(machine, partition=partition, states=["proposed"])]
+
+    since = sorted(views.record(of).since_ms for of in IDS)
+    assert (found[state].number, found[empty].number) == (len(IDS), 0)
+    assert [row.since_ms for row in found[state].rows] == since[:2]
+    assert [row.since_ms for row in newest.rows] == since[:-3:-1]
+    assert ([row.id for row in family.rows], family.number, family.is_minimum) == (["v0"], 1, False)
+    assert sorted(there) == sorted(of for of in IDS if partition_of(of) == partition)
 
 
 def test_the_ids_of_a_root_are_found_behind_pages_of_another(

@@ -22,7 +22,7 @@ from interlock.kernel.errors import StoreDownError
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.feed import text_of
-from interlock.kernel.store.views import RecordInState
+from interlock.kernel.store.state_reads import RecordInState
 from interlock.workers.access.roles import Caller, Role
 from interlock.workers.api import event_stream, events, followers
 from interlock.workers.api.app import create_app

@@ -25,7 +25,7 @@ from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.kernel.store import views
-from interlock.kernel.store.views import StateKey
+from interlock.kernel.store.state_reads import StateKey
 from interlock.systems.tasks.client import Tasks
 from interlock.workers.cli import app
 from interlock.workers.client import Client
