@@ -24,36 +24,26 @@ from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.outputs import OutputSource
-from interlock.workers.engine.answer_links import answer_links
-from interlock.workers.engine.cloud_event import cloud_event
-from interlock.workers.engine.news import NewsFeed, NewsItem
-from interlock.workers.engine.open_cards import OpenCards
+from interlock.workers.engine.news import NewsFeed
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.submission import Name, Request
+from interlock.workers.engine.submission import Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.engine.trace_context import brief_traces
 from interlock.workers.engine.work import Handler, NotYetError
-from interlock.workers.up_file import settings_here
 
 __all__ = [
     "Handler",
     "Lease",
     "LoggedRecord",
     "Mail",
-    "Name",
     "NewsFeed",
-    "NewsItem",
     "NotYetError",
-    "OpenCards",
     "OutputSource",
     "Records",
     "Request",
     "Sweep",
     "act_on_each",
-    "answer_links",
     "brief_traces",
-    "cloud_event",
     "polls",
-    "settings_here",
 ]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from interlock import Client, Outcome, validated
 from interlock.system.agents import AgentFailed, ReportListener, UsageAdded, report_stream
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.records import Name, Request
+from interlock.system.records import Request
 from interlock.systems.tasks.claim_names import claim_of
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.current_task import failure_outcome
@@ -22,6 +22,7 @@ from interlock.systems.tasks.machines.task.names import Trigger
 from interlock.systems.tasks.turn_reports import blocked_outcome
 
 HEARTBEAT = "heartbeat"
+Name = Annotated[str, Field(max_length=400)]
 
 
 class ReportRequest(Request):

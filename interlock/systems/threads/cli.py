@@ -11,7 +11,6 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Id, Reason, Shell, Tagged
 from interlock.system.files import FileError
-from interlock.system.records import settings_here
 from interlock.systems.threads.client import Threads
 from interlock.systems.threads.machines.thread.names import Trigger
 from interlock.systems.threads.machines.thread.table import THREAD
@@ -55,7 +54,7 @@ def submit(
         shell.fail(sentence)
     connected = shell.caller()
     if paths:
-        requests = _read_all(paths, settings_here().host)
+        requests = _read_all(paths, shell.host)
     else:
         request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
         requests = [request | {"id": record_id, "priority": priority, "policy": policy}]

@@ -9,19 +9,10 @@ from typing import Any
 
 from interlock import EffectWork, Event, Terminal
 from interlock.system.errors import UnknownRecordError
-from interlock.system.records import (
-    OpenCards,
-    Records,
-    answer_links,
-    cloud_event,
-)
+from interlock.system.records import NewsFeed, Records
 from interlock.system.tables import Record
 from interlock.system.text import visible
-from interlock.systems.webhooks.machines.delivery.payloads import (
-    Delivery,
-    DeliveryData,
-    MessageKind,
-)
+from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData, MessageKind
 
 LOG_LINES_MAX = 100  # of an ended record, in which the event of its end is looked for
 
@@ -52,7 +43,8 @@ def data_of(work: EffectWork[DeliveryData], answers_as: str | None) -> dict[str,
         raise NothingToTellError("its record was deleted") from None
     if delivery["kind"] == MessageKind.RECORD_ENDED:
         return _end(records, record)
-    cards = OpenCards(records, records.machines).of([record])
+    feed = NewsFeed(records)
+    cards = feed.cards(record)
     if not any(card.proposal in delivery["proposals"] for card in cards):
         raise NothingToTellError("its card was answered, or asks something else by now")
     if delivery["kind"] == MessageKind.CARD_ESCALATED:
@@ -60,11 +52,8 @@ def data_of(work: EffectWork[DeliveryData], answers_as: str | None) -> dict[str,
         cards = [one for one in cards if one.escalation and one.escalation.due_ms <= now_ms]
         if not cards:
             raise NothingToTellError("what its record asks now is not escalated")
-    # Who is on a card is told inside alone.
-    shown = [{**card.as_data(), "claim": None} for card in cards]
-    if answers_as and (links := answer_links(records, answers_as)):
-        shown = [links.add_to(each) for each in shown]
-    return {"record_id": record.id, "machine": record.machine, "cards": shown}
+    told = feed.told(cards, answered_as=answers_as)
+    return {"record_id": record.id, "machine": record.machine, "cards": told}
 
 
 def _end(records: Records, record: Record) -> dict[str, Any]:
@@ -79,17 +68,12 @@ def _end(records: Records, record: Record) -> dict[str, Any]:
     return {"record_id": record.id, "machine": record.machine, **named, "event": asdict(published)}
 
 
-def body_of(delivery: Delivery, data: Mapping[str, Any], form: str, namespace: str) -> MessageBody:
+def body_of(work: EffectWork[DeliveryData], data: Mapping[str, Any], form: str) -> MessageBody:
     """Write a message in the form that its endpoint wants. A repeated one has the same id."""
-    event = cloud_event(
-        id=delivery.id,
-        kind=delivery.data["kind"],
-        namespace=namespace,
-        subject=delivery.data["record"],
-        at_ms=delivery.data["at_ms"],
-        data=data,
-    )
+    about = work.record.data
+    kind, named = about["kind"], (work.record.id, about["record"], about["at_ms"])
+    event = NewsFeed(work.records).cloud_event(kind, *named, data)
     if form == "cloudevents":
         return MessageBody(json.dumps(event, default=str).encode(), "application/cloudevents+json")
-    message = {"type": delivery.data["kind"], "timestamp": event["time"], "data": data}
+    message = {"type": kind, "timestamp": event["time"], "data": data}
     return MessageBody(json.dumps(message, default=str).encode(), "application/json")

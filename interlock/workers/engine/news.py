@@ -8,16 +8,20 @@ twice without harm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from interlock.kernel.machines import LISTED
 from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.news import News
 from interlock.kernel.store.overdue import OverdueWaits
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.card import kinds_of, proposals_of
+from interlock.workers.engine.answer_links import answer_links
+from interlock.workers.engine.card import Card, kinds_of, proposals_of
+from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.escalation import limit_ms, row_for
+from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.records import Records
 
 
@@ -51,7 +55,13 @@ class PartitionNews:
 
 
 class NewsFeed:
-    """Reads the news of the listed machines, and notes which of it was reported.
+    """Reads the news of the listed machines, notes which of it was reported, and words it.
+
+        feed = NewsFeed(records, without=("delivery",))  # a sweep's, whose `due` is `feed.due()`
+        news = feed.read(partition)
+        for item in news.opened:  # or escalated, withdrawn, ended
+            tell(item.record_id, item.at_ms)
+        feed.note(news)
 
     The ends of records of the machines `without` are no news: they are the reader's own records.
     A card that is answered before it is read is no news, and one whose record is paused when it
@@ -99,6 +109,35 @@ class NewsFeed:
         cards = len(opened) + sum(len(each.waits) for each in news.overdue)
         reported = cards + len(news.withdrawn) + len(news.ended)
         return Counter(reported=reported, busy=len(news.read.opened) - len(opened))
+
+    def cards(self, record: Record) -> list[Card]:
+        """Return the open cards of a record now."""
+        return OpenCards(self.records, self.records.machines).of([record])
+
+    def told(
+        self, cards: Iterable[Card], *, answered_as: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return cards as data that may be told outside: who is on a card is told inside alone.
+
+        With a person's name, each choice that needs no further answer has its `link`, which answers
+        as that person for a day, if INTERLOCK_PUBLIC_URL says how people reach the deployment.
+        """
+        shown = [{**card.as_data(), "claim": None} for card in cards]
+        links = answer_links(self.records, answered_as) if answered_as else None
+        return [links.add_to(each) for each in shown] if links else shown
+
+    def cloud_event(
+        self, kind: str, event_id: str, subject: str, at_ms: int, data: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return data in the envelope of CloudEvents 1.0; the id stays when it is sent again."""
+        return cloud_event(
+            id=event_id,
+            kind=kind,
+            namespace=self.records.settings.namespace,
+            subject=subject,
+            at_ms=at_ms,
+            data=data,
+        )
 
     def _read(self, partitions: Sequence[int]) -> list[News]:
         limit = self.records.settings.sweep_batch

@@ -70,6 +70,11 @@ class Shell:
     actor: str = "person"
     as_json: bool = False
 
+    @property
+    def host(self) -> str:
+        """The name of this computer, as the settings have it, or the `up` that runs here."""
+        return settings_here().host
+
     def client(self, actor: str | None = None) -> Client:
         """Open the client on the store that the settings name, or that `up` started here.
 

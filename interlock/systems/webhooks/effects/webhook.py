@@ -50,8 +50,7 @@ async def _send(work: EffectWork[DeliveryData], endpoint: Endpoint) -> Outcome:
 
 
 def _body(work: EffectWork[DeliveryData], endpoint: Endpoint) -> MessageBody:
-    data, namespace = data_of(work, endpoint.answers_as), work.records.settings.namespace
-    return body_of(work.record, data, endpoint.format, namespace)
+    return body_of(work, data_of(work, endpoint.answers_as), endpoint.format)
 
 
 def _outcome(answer: WebhookAnswer) -> Outcome:

@@ -16,11 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from itertools import chain
 from typing import Any
 
 from interlock import Settings
-from interlock.system.records import NewsFeed, NewsItem, Records, Sweep, act_on_each
+from interlock.system.records import NewsFeed, Records, Sweep, act_on_each
 from interlock.systems.webhooks.endpoints import (
     CARDS,
     ENDS,
@@ -51,12 +50,29 @@ def run(records: Records, partition: int) -> Counter[str]:
     """Create the deliveries of one partition's news, and note the news as reported."""
     feed, endpoints = _feed(records), open_endpoints(records.settings)
     news = feed.read(partition)
-    made = chain(
-        _told(endpoints, CARDS, MessageKind.CARD_OPENED, news.opened),
-        _told(endpoints, ESCALATIONS, MessageKind.CARD_ESCALATED, news.escalated),
-        _withdrawn(records, endpoints, news.withdrawn),
-        _told(endpoints, ENDS, MessageKind.RECORD_ENDED, news.ended),
+    kinds = (
+        (CARDS, MessageKind.CARD_OPENED, news.opened),
+        (ESCALATIONS, MessageKind.CARD_ESCALATED, news.escalated),
+        (ENDS, MessageKind.RECORD_ENDED, news.ended),
     )
+    made = [
+        payload
+        for interest, kind, items in kinds
+        for item in items
+        for payload in _told(
+            endpoints,
+            interest,
+            {
+                "kind": kind,
+                "record": item.record_id,
+                "at_ms": item.at_ms,
+                "machine": item.machine,
+                "proposals": list(item.proposals),
+            },
+        )
+    ]
+    withdrawn = [(item.record_id, item.at_ms) for item in news.withdrawn]
+    made += _withdrawn(records, endpoints, withdrawn)
     by_component = records.named(WEBHOOK.name)
     acts: dict[str, Callable[[], str]] = {
         _id_of(payload): partial(_create, by_component, payload) for payload in made
@@ -70,24 +86,21 @@ def _feed(records: Records) -> NewsFeed:
     return NewsFeed(records, without=(MACHINE,))
 
 
-def _told(
-    endpoints: Iterable[Endpoint], interest: str, kind: MessageKind, items: Iterable[NewsItem]
-) -> Iterator[Payload]:
+def _told(endpoints: Iterable[Endpoint], interest: str, about: Payload) -> Iterator[Payload]:
     """Yield the payload of a delivery for each endpoint that wants to know of this kind of news."""
-    for item in items:
-        asked = {"proposals": list(item.proposals)} if item.proposals else {}
-        for endpoint in endpoints:
-            if endpoint.wants(interest, item.machine):
-                yield {**_payload(endpoint, kind, item), "machine": item.machine, **asked}
+    fields = {name: value for name, value in about.items() if value != []}
+    for endpoint in endpoints:
+        if endpoint.wants(interest, about["machine"]):
+            yield {**fields, "endpoint": endpoint.name}
 
 
 def _withdrawn(
-    records: Records, endpoints: Iterable[Endpoint], items: Iterable[NewsItem]
+    records: Records, endpoints: Iterable[Endpoint], cards: Iterable[tuple[str, int]]
 ) -> Iterator[Payload]:
     """Only an endpoint that may have been notified of a card is notified that it was withdrawn."""
     payloads = (
-        _payload(endpoint, MessageKind.CARD_OPENED, item)
-        for item in items
+        _payload(endpoint, MessageKind.CARD_OPENED, record_id, at_ms)
+        for record_id, at_ms in cards
         for endpoint in endpoints
     )
     opened = {_id_of(payload): payload for payload in payloads}
@@ -98,13 +111,8 @@ def _withdrawn(
             yield {**withdrawn, "machine": delivery.data["machine"]}
 
 
-def _payload(endpoint: Endpoint, kind: MessageKind, item: NewsItem) -> dict[str, Any]:
-    return {
-        "endpoint": endpoint.name,
-        "kind": kind,
-        "record": item.record_id,
-        "at_ms": item.at_ms,
-    }
+def _payload(endpoint: Endpoint, kind: MessageKind, record_id: str, at_ms: int) -> dict[str, Any]:
+    return {"endpoint": endpoint.name, "kind": kind, "record": record_id, "at_ms": at_ms}
 
 
 def _id_of(payload: Payload) -> str:
