@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import SkipJsonSchema
 
-from interlock.kernel.effect import Effect
+from interlock.kernel.effect import Effect, Sweeper
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
 from interlock.kernel.table import (
@@ -362,7 +362,7 @@ def _following(rows: Rows) -> Iterator[str]:
             yield f"{cell} and enters no state anew"
         if row.reads:
             yield f"{cell} and reads facts of other records"
-        if not set(row.by) - set(ACTORS):
+        if not [one for one in row.by if one not in ACTORS and not isinstance(one, Sweeper)]:
             yield f"{cell}, and no effect may fire it where they do not decide it"
 
 

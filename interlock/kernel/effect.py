@@ -15,6 +15,12 @@ class Kind(StrEnum):
     ADVANCE = auto()  # of an ended countdown: ended by its outcome or by settling
 
 
+class Sweeper(str):
+    """The name of a sweep of a system, among those who may fire a row."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """A kind of work that a record may owe, with its limits.

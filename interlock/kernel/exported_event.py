@@ -104,8 +104,10 @@ class LifecycleEvents:
 
 
 def components(machines: Mapping[str, Machine]) -> frozenset[str]:
-    """Return the names under which parts of Interlock act: all effects, two sweeps, and moves."""
-    return SWEEPS.union(name for machine in machines.values() for name in machine.effects)
+    """Return the names under which parts of Interlock act: effects, sweeps, and moves."""
+    effects = (name for machine in machines.values() for name in machine.effects)
+    rows = (row for machine in machines.values() for row in machine.transitions)
+    return SWEEPS.union(effects, (name for row in rows for name in row.by)) - {PERSON, PRODUCER}
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str:

@@ -273,8 +273,8 @@ class Lifecycle(Notes):
         return Fired(record.version, record, answer.status == "replayed", ignored=why)
 
     def _check_proposal(self, record: Record, warrant: Warrant) -> None:
-        if warrant.kind == "person" and warrant.proof[0] != str(record.entered):
-            seen = f"{record.id}:{warrant.proof[0]}"
+        if warrant.kind in ("person", "component") and not entitled(record, warrant):
+            seen = f"{record.id}:{warrant.proof[-1]}"
             waits = self._known(record).stage(record.state).waits_for_person(record.data)
             raise StaleDecisionError(seen, record.proposal if waits else None)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypedDict, Unpack
 
-from interlock.kernel.effect import Effect
+from interlock.kernel.effect import Effect, Sweeper
 from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.reason import TransitionReason
 from interlock.kernel.table import ACTORS, Ask, Data, Mode, Refusal, Transition
@@ -93,9 +93,12 @@ def reenter(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowField
     return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.EXTERNAL, **fields)
 
 
-def by(*actors: Effect | str) -> tuple[str, ...]:
-    """Name the effects, people and sweeps that may fire a row. Raises UnknownActorError."""
+def by(*actors: Effect | str, sweep: str = "") -> tuple[str, ...]:
+    """Name who may fire a row: effects, people, and a `sweep` of the machine's system, by its name.
+
+    No other program can fire as that sweep. Raises UnknownActorError.
+    """
     for actor in actors:
         if isinstance(actor, str) and actor not in ACTORS:
             raise UnknownActorError(actor, ACTORS)
-    return tuple(str(actor) for actor in actors)
+    return (*map(str, actors), *([Sweeper(sweep)] if sweep else ()))

@@ -13,9 +13,10 @@ the records as that actor reads and changes them. A sweep is given them:
 
     SWEEPS = (Sweep("translations", due, run, periods=60),)  # each 60 periods of the sweeps
 
-A table knows no sweep by name: `records.as_producer.fire` fires a row that names PRODUCER. `remind`
-acts on one record and returns a word, which is counted. An error is logged, and the other
-records are acted on.
+A row that names the sweep, `il.by(sweep="translations")`, is fired by no other program. `remind`
+fires it by `records.fire(record, trigger, version=record.entered)`, and so only in the state that
+it has seen. It returns a word, which is counted. An error is logged, and the other records are
+acted on.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from interlock.workers.gateways.sources import open_sources
 from interlock.workers.supervision.publishing import publishing_thread
 from interlock.workers.systems import (
     check_families,
+    check_sweeps,
     facts,
     handlers,
     openers,
@@ -40,7 +41,8 @@ from interlock.workers.systems import (
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered.
 
-    Raises MissingHandlerError, and SystemsError where a machine cannot have its children.
+    Raises MissingHandlerError, and SystemsError where a machine cannot have its children or names
+    a sweep that there is not.
     """
     queues = effect_queues(MACHINES.values(), local_queue(settings.host), SWEEPS_QUEUE)
     celery_app = make_app(settings, queues)
@@ -51,6 +53,7 @@ def assemble(settings: Settings) -> Celery:
     publisher = publishing_thread(dispatch, find_diff_source)
     celery_app.dispatch = dispatch
     check_families(MACHINES)
+    check_sweeps(MACHINES)
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())
     write_liveness_file(celery_app, settings.alive)

@@ -82,6 +82,19 @@ def check_families(machines: Mapping[str, Machine]) -> None:
         raise SystemsError("; ".join(wrong_families))
 
 
+def check_sweeps(machines: Mapping[str, Machine]) -> None:
+    """Refuse rows that only a sweep may fire which no system has. Raises SystemsError."""
+    from interlock.kernel.effect import Sweeper  # noqa: PLC0415 - the help does without tables
+
+    known = {sweep.name for sweep in sweeps()}
+    for name, machine in machines.items():
+        for row in machine.transitions:
+            for one in (each for each in row.by if isinstance(each, Sweeper)):
+                if one not in known:
+                    said = f"{name}: only the sweep {one} may fire {row.trigger} in {row.source}"
+                    raise SystemsError(f"{said}, and no system that runs has a sweep of that name")
+
+
 def handlers() -> Mapping[str, Handler]:
     """Import the handler of every effect, by the name of its Celery task, such as `task.merge`.
 

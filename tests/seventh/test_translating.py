@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 from translating.sweeps import SWEEPS
 
-from interlock import Client
+from interlock import CallError, Client
 from interlock.workers.access.roles import Role
 from interlock.workers.console.app import create_console
 from tests.end_to_end.conftest import module_workers, shared_folder, start_shared
@@ -284,6 +284,9 @@ def test_the_sweep_ends_what_nobody_answers(
     (sweep,) = SWEEPS
     assert sweep.run(sweeping(deployment.client.dispatch), 0)["waits"] >= 1
     assert deployment.client.show(one).state == "translated"
+    assert deployment.events(two)[-1].cause.actor == "translations"
+    with pytest.raises(CallError, match="only translations may fire it"):
+        deployment.client.fire(one, "expire")
 
 
 def test_lists_are_for_programs_too(run: Run) -> None:

@@ -6,14 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from fastapi.testclient import TestClient
 
 import interlock
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.rows import by
 from interlock.systems import NAMES
 from interlock.workers import cli
 from interlock.workers.access.roles import Role
@@ -24,7 +27,7 @@ from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.celery_app import effect_queues
 from interlock.workers.engine.records import Records
-from interlock.workers.engine.system import System, load
+from interlock.workers.engine.system import System, SystemsError, load
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.mcp.tool_call import Verbs
 from interlock.workers.mcp.tools import offered_tools
@@ -33,6 +36,7 @@ from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.top.snapshot import SnapshotReader, snapshot_fields
 from interlock.workers.producer_message import messages_of_systems, submit
 from interlock.workers.systems import (
+    check_sweeps,
     handlers,
     health,
     openers,
@@ -213,6 +217,18 @@ def test_a_system_that_cannot_say_whether_it_works_is_a_problem_and_no_error(
     assert "no such table" in of_broken
     assert of_unhealthy.endswith("it returned 'ill', which is no Health")
     assert {"store", "systems"} <= diagnose(every.dispatch).keys()
+
+
+def test_a_row_that_only_a_sweep_may_fire_needs_that_sweep(every: Client) -> None:
+    del every  # it adds the systems
+    rows = [
+        SimpleNamespace(by=by(sweep=name), trigger="expire", source="open")
+        for name in ("deliveries", "letters")
+    ]
+    known, unknown = (cast("Machine", SimpleNamespace(transitions=[row])) for row in rows)
+    check_sweeps({"refund": known})
+    with pytest.raises(SystemsError, match="refund: only the sweep letters may fire expire"):
+        check_sweeps({"refund": unknown})
 
 
 def test_without_any_system_a_message_has_to_name_its_machine(

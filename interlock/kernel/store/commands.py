@@ -84,9 +84,13 @@ class Warrant:
         return cls("due", (timer, str(due_at), str(set_at_version)))
 
     @classmethod
-    def component(cls, name: str) -> Warrant:
-        """Return the warrant of a part of Interlock that acts without a lease, by its name."""
-        return cls("component", (name,))
+    def component(cls, name: str, entered: int | None = None) -> Warrant:
+        """Return the warrant of a part of Interlock that acts without a lease, by its name.
+
+        With the version at which the record entered the state that the part has seen, it is good
+        in that state alone.
+        """
+        return cls("component", (name,) if entered is None else (name, str(entered)))
 
     @classmethod
     def person(cls, entered: int) -> Warrant:
@@ -200,6 +204,8 @@ def entitled(record: Record, warrant: Warrant) -> bool:
             return timer is not None and _set(timer) == warrant.proof[1:]
         case "person":
             return warrant.proof[0] == str(record.entered)
+        case "component":
+            return warrant.proof[1:] in ((), (str(record.entered),))
         case _:
             return True
 

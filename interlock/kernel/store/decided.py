@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.decision import Decision
-from interlock.kernel.effect import Kind
+from interlock.kernel.effect import Kind, Sweeper
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
@@ -123,7 +123,8 @@ def hops_plan(
 
 def _cause(follower: Decision, cause: Cause) -> Cause:
     """Return the effect that would have fired a row, had its record had to wait for that."""
-    effect = next((name for name in follower.by if name not in ACTORS), "")
+    others = (name for name in follower.by if not isinstance(name, Sweeper))
+    effect = next((name for name in others if name not in ACTORS), "")
     return Cause(effect) if effect else cause
 
 

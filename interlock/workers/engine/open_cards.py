@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
@@ -33,6 +33,9 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import OTHERS, escalation_of
 from interlock.workers.engine.records import Records
 from interlock.workers.text import visible_line
+
+if TYPE_CHECKING:  # imported where a card may name a capability
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +67,13 @@ class WantedCards(TypedDict, total=False):
 class OpenCards:
     """The open cards of some machines, and the claims of them.
 
-    The answers' schemas have the parameters of the capabilities of this process.
+    The answers' schemas have the parameters of the capabilities that `registry` returns, by default
+    of those that clients of this connection share.
     """
 
     records: Records
     machines: Mapping[str, Machine]
+    registry: Callable[[], Registry | None] | None = None
 
     @property
     def dispatch(self) -> Dispatch:
@@ -208,7 +213,8 @@ class OpenCards:
 
     def _cards(self, record: Record, failures: Mapping[str, str]) -> Iterator[Card]:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        if of_state := card_of(machine, record, self.dispatch.registry_or_none):
+        registry = self.registry or self.dispatch.registry_or_none
+        if of_state := card_of(machine, record, registry):
             yield of_state
         yield from cards_of_effects(machine, record, failures)
 

@@ -367,9 +367,9 @@ class Records:
             raise TypeError("give version=, what a person saw, or held=, a lease: not both")
         if held is not None:
             return Warrant.token(*held)
-        if version is not None:
-            return Warrant.person(version)
-        return Warrant.component(self.actor) if self.is_component else NO_WARRANT
+        if self.is_component:
+            return Warrant.component(self.actor, version)
+        return NO_WARRANT if version is None else Warrant.person(version)
 
 
 def component(dispatch: Dispatch, name: str) -> Records:

@@ -26,7 +26,7 @@ from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.registration import MissingHandlerError, handled_effects
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.table_check import check_tables
-from interlock.workers.systems import check_families, handlers, sweeps
+from interlock.workers.systems import check_families, check_sweeps, handlers, sweeps
 
 SOURCE = ".py"
 
@@ -40,6 +40,7 @@ def main(answer: Path) -> None:
         settings = read_settings()
         add_systems(settings.systems, settings.capabilities_root)
         check_families(MACHINES)
+        check_sweeps(MACHINES)
         list(handled_effects(MACHINES, handlers()))
         sweeps()
         pools = pools_of(settings, MACHINES.values())

@@ -18,7 +18,7 @@ def expire(records: Records, record_id: str) -> str:
     record: Record[TranslationData] = records.views.record(record_id)
     if records.now_ms() - record.since_ms < 1_000 * record.data["answer_within_s"]:
         return "waits"
-    records.as_producer.fire(record, Trigger.EXPIRE, version=record.entered)
+    records.fire(record, Trigger.EXPIRE, version=record.entered)
     return "expired"
 
 

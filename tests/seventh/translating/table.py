@@ -152,7 +152,7 @@ MACHINE = il.Machine(
         *il.rows(State.STUCK, il.move(Trigger.RETRY, State.TRANSLATING, PERSON, update=again)),
         *il.rows(
             (State.TRANSLATED, State.STUCK),
-            il.move(Trigger.EXPIRE, State.EXPIRED, il.by(il.PRODUCER)),
+            il.move(Trigger.EXPIRE, State.EXPIRED, il.by(sweep="translations")),
         ),
         *il.rows(OPEN, il.move(Trigger.CANCEL, State.CANCELLED, PERSON)),
     ),

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from interlock.kernel.errors import FencedError, GuardRefusedError, HeldError
+from interlock.kernel.errors import FencedError, GuardRefusedError, HeldError, StaleDecisionError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
@@ -98,6 +98,23 @@ def test_a_part_of_interlock_has_as_a_producer_the_rights_of_one_and_its_name(
         line.target: line.cause.actor for line in client.history("b/t") if isinstance(line, Event)
     }
     assert actors["cancelled"] == "follow_up"
+
+
+def test_a_sweep_fires_in_the_state_that_it_has_seen_and_in_no_later_one(client: Client) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    records, seen = client.records.named("assignment"), client.show("b/t").entered
+    records.fire("b/t", "claimed", CLAIM, version=seen, leased_by="w")
+    client.fire("b/t", "requeued", {"reason": "x"})
+    with pytest.raises(StaleDecisionError):
+        records.fire("b/t", "claimed", CLAIM, version=seen, leased_by="w")
+
+
+def test_a_repeated_creation_gives_no_lease_of_a_later_effect(client: Client) -> None:
+    client.submit({"title": "x"}, id="b/t", machine="task")
+    records = assigned(client)
+    records.fire("b/t", "claimed", CLAIM, leased_by="here")
+    with pytest.raises(HeldError):
+        records.create("task", "b/t", {"title": "x"}, leased_by="here")
 
 
 def test_a_holder_ends_its_effect_without_an_outcome(client: Client) -> None:
