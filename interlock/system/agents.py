@@ -56,7 +56,6 @@ from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import (
     AgentProcess,
     Exit,
-    SpawnError,
 )
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
 from interlock.workers.processes.clock import clock
@@ -87,7 +86,6 @@ __all__ = [
     "LaunchSpec",
     "ReportListener",
     "Sandbox",
-    "SpawnError",
     "Supervisor",
     "Tail",
     "UsageAdded",

@@ -18,7 +18,6 @@ from interlock.system.agents import (
     AgentProcess,
     Command,
     Exit,
-    SpawnError,
     Supervisor,
     environment_of_work,
     report_stream,
@@ -91,7 +90,9 @@ class TaskSupervisor(Supervisor):
                 read=self._read_reports,
                 act=self._act,
             )
-        except SpawnError as refusal:
+        except OSError as refusal:
+            if self.started_at:
+                raise
             self._report_spawn_failure(str(refusal))
         else:
             self._report_end(ended)

@@ -57,7 +57,7 @@ class AgentSupervisor(Supervisor, ReportListener):
             self.work.fire_or_settle(outcome)
 
     def run_agent(self, command: Command) -> Exit:
-        """Run the command to its end. Raises SpawnError."""
+        """Run the command to its end. Raises OSError if it cannot be started."""
         return self.run_command(command, lambda: (self.work,), read=self._read, act=self.act)
 
     def act(self, process: AgentProcess) -> None:

@@ -161,7 +161,7 @@ class Supervisor(ABC):
 
         `leases` returns the present ones. `started` is called once it runs. At every poll `read`
         takes what the process has written, and while the process runs, `act` may end it. If this
-        supervisor dies, the process is killed. Raises SpawnError if it cannot be started.
+        supervisor dies, the process is killed. Raises OSError if it cannot be started.
         """
         log_bytes_max = self.records.settings.agent_log_bytes_max
         logged = replace(

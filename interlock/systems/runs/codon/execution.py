@@ -20,7 +20,6 @@ from interlock.system.agents import (
     AgentProcess,
     Command,
     Exit,
-    SpawnError,
     report_stream,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
@@ -127,12 +126,7 @@ class CodonExecution:
         if reason := self._order_to_end():
             self._end_early(reason)
             return
-        try:
-            ended = self._run_agent()
-        except SpawnError as error:
-            message = f"its process could not be started: {sentence(str(error))}"
-            self._end(self._failure(message, retriable=True), NO_PROCESS)
-            return
+        ended = self._run_agent()
         self._drain_sentinels()
         exit_code = exit_code_of(ended.code)
         self._end(self._outcome(ended, exit_code), exit_code)
@@ -170,7 +164,7 @@ class CodonExecution:
         return sentinel_load_failure(tuple(failure.sentinel for failure in missing), why=why)
 
     def _run_agent(self) -> Exit:
-        """Run the agent's process to its end. Raises SpawnError if it cannot be started."""
+        """Run the agent's process to its end. Raises OSError if it cannot be started."""
         ended = self.context.supervisor.run_command(
             self.commands.agent(),
             lambda: self.leases,

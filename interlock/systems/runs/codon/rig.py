@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.system.agents import AgentProcess, Command, Exit, SpawnError
+from interlock.system.agents import AgentProcess, Command, Exit
 from interlock.system.text import sentence
 from interlock.systems.runs.codon import rig_copy
 from interlock.systems.runs.codon.usage import CODON_END_S
@@ -105,7 +105,7 @@ class Rig:
 
         try:
             ended = self.run_command(command, act)
-        except SpawnError as error:
+        except OSError as error:
             raise RigError(number, sentence(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:
             problem = f"it took more than {timeout_s} s"

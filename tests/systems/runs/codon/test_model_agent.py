@@ -488,8 +488,9 @@ def test_a_file_that_is_no_conversation_is_refused_and_kept(
 def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
     tmp_path: Path, run: RunProgram
 ) -> None:
+    (tmp_path / "file").touch()
     with Provider([Step(says="x", tokens=TOKENS)]) as provider:
-        ran = run("go", provider, CONVERSATION=str(tmp_path / "no" / "folder.json"))
+        ran = run("go", provider, CONVERSATION=str(tmp_path / "file" / "kept.json"))
 
     assert ran.code == FAILED
     assert "the conversation cannot be kept" in ran.one(AgentFailed).error
