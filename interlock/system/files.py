@@ -1,88 +1,47 @@
-"""Reads the files that people write, and writes those that programs read again.
+"""Reads the files that people write, and keeps those that are private.
 
 A file, in YAML or JSON, is read into a model of pydantic. What is wrong is a `FileError`, which has
 each problem with its line and column:
 
-    document = read_document(path, bytes_max=100_000, advice="split it")
-    request = read_model(Request, document.root, Location(document.problems))
-    document.problems.raise_if_any()
+    class RequestFile(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True)
+        title: Annotated[str, Required("say what is translated")]
+        budget_micro: Annotated[int, MONEY] = Field(0, alias="budget")  # 2.50 is 2,500,000
 
-The model is written by hand, or `file_model` makes it of the model of a payload. Then `read_fields`
-returns the fields of the payload:
+    document = Document.read(path, bytes_max=100_000, advice="split it")
+    request = document.model(RequestFile)
 
-    FILE = file_model(
-        Request,
-        {
-            "title": Field("title", required="say what is translated"),
-            "budget": Field("budget_micro", MONEY),  # `budget: 2.50` is 2,500,000
-        },
-    )
+What a model cannot know is checked after it, at the place where it is written:
+
+    with document as file:  # raises FileError at its end
+        if request.title in taken:
+            file.at("title").refuse("there is one of this title; choose another")
 """
 
 from __future__ import annotations
 
 from interlock.workers.files.folder import UntrustedFolder
 from interlock.workers.files.private import PrivateFile
-from interlock.workers.specs.document import SpecDocument, parse_document, read_document, read_text
-from interlock.workers.specs.fields import (
-    Field,
-    PartialPayload,
-    check_size,
-    checked_payload,
-    file_model,
-    problem_of_id,
-    read_dependencies,
-    read_fields,
-    read_name,
-)
-from interlock.workers.specs.json_line import COUNT_MAX, as_line, plain_text, shown
-from interlock.workers.specs.models import Required, WrittenForm, model_of, read_model
-from interlock.workers.specs.node import Node
-from interlock.workers.specs.problems import FileError, ItemNames, Location, Problems
-from interlock.workers.specs.values import (
-    DURATION,
-    MONEY,
-    PATH,
-    PRIORITY,
-    ValueKind,
-    filled_list,
-    number_text,
-)
+from interlock.workers.specs.document import Document
+from interlock.workers.specs.json_line import plain_text
+from interlock.workers.specs.models import Required, model_of
+from interlock.workers.specs.part import FilePart
+from interlock.workers.specs.problems import FileError
+from interlock.workers.specs.values import DURATION, ID, MONEY, PATH, PRIORITY, ValueKind
 
 __all__ = [
-    "COUNT_MAX",
     "DURATION",
+    "ID",
     "MONEY",
     "PATH",
     "PRIORITY",
-    "Field",
+    "Document",
     "FileError",
-    "ItemNames",
-    "Location",
-    "Node",
-    "PartialPayload",
+    "FilePart",
     "PrivateFile",
-    "Problems",
     "Required",
-    "SpecDocument",
     "UntrustedFolder",
     "ValueKind",
-    "WrittenForm",
-    "as_line",
-    "check_size",
-    "checked_payload",
-    "file_model",
-    "filled_list",
     "model_of",
-    "number_text",
-    "parse_document",
     "plain_text",
-    "problem_of_id",
-    "read_dependencies",
-    "read_document",
-    "read_fields",
-    "read_model",
-    "read_name",
-    "read_text",
-    "shown",
 ]

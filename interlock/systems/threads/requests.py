@@ -16,26 +16,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from interlock import CallError
-from interlock.system.files import (
-    PRIORITY,
-    FileError,
-    Location,
-    Required,
-    filled_list,
-    parse_document,
-    problem_of_id,
-    read_model,
-    read_text,
-)
+from interlock.system.files import ID, PRIORITY, Document, FileError, Required, ValueKind
 from interlock.system.tables import PRIORITY_DEFAULT
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS
 from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST
 
 BYTES_MAX = 256 * 1024
-FRONT_LENGTH_MAX = 64 * 1024
 ITEMS_MAX = 1000
-_FENCE = "---"
 _NOT_IN_IDS = re.compile(r"[^a-z0-9._~]+")
 
 
@@ -148,7 +136,7 @@ class FrontMatter(_Part):
     ] = []
     fields: PlainData = {}
     children: Annotated[
-        list[RequestChild], Field(max_length=limits.CHILDREN_MAX), filled_list("child")
+        list[RequestChild], Field(max_length=limits.CHILDREN_MAX), ValueKind.filled_list("child")
     ] = []
     relationship: Annotated[
         Literal["decompose", "group", "singular"] | None, BeforeValidator(_stripped)
@@ -194,15 +182,10 @@ def read_request(path: Path, *, host: str) -> dict[str, Any]:
     the file's path and sha256, and this computer's name, its `host`, beside the `fields` of the
     front matter. Raises FileError with all mistakes.
     """
-    text, content = read_text(path, bytes_max=BYTES_MAX, advice="put what is long into other files")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        before = text[: text.index("\0")]
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise FileError.of_one(path, "it has a NUL character; take it out", line, column)
-    front, body = _split(path, text)
-    matter = _front_matter(path, front)
-    title, text = _title_and_text(matter.title, body)
+    advice = "put what is long into other files"
+    document = Document.read(path, bytes_max=BYTES_MAX, advice=advice)
+    matter = document.model(FrontMatter)
+    title, text = _title_and_text(matter.title, document.body)
     source = matter.source or "inbox"
     return {
         "id": matter.id or _id_of_name(path),
@@ -215,7 +198,7 @@ def read_request(path: Path, *, host: str) -> dict[str, Any]:
                 **matter.fields,
                 REQUEST_HOST: host,
                 "request_path": str(path.resolve()),
-                "request_sha256": hashlib.sha256(content).hexdigest(),
+                "request_sha256": hashlib.sha256(document.content).hexdigest(),
             },
         },
         "items": [item.known(number, source) for number, item in enumerate(matter.items, start=1)],
@@ -224,31 +207,6 @@ def read_request(path: Path, *, host: str) -> dict[str, Any]:
         "relationship": matter.relationship or ("decompose" if matter.children else None),
         "priority": matter.priority,
     }
-
-
-def _split(path: Path, text: str) -> tuple[str, str]:
-    """Return the front matter, after as many empty lines as come before it, and the body."""
-    lines = text.split("\n")
-    if lines[0].rstrip() != _FENCE:
-        return "", text
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() == _FENCE:
-            return "\n".join(["", *lines[1 : number - 1]]), "\n".join(lines[number:])
-    problem = "the front matter is not closed; end it with a line of three dashes"
-    raise FileError.of_one(path, problem, 1)
-
-
-def _front_matter(path: Path, front: str) -> FrontMatter:
-    if len(front) > FRONT_LENGTH_MAX:
-        problem = f"the front matter is longer than {FRONT_LENGTH_MAX} characters; shorten it"
-        raise FileError.of_one(path, problem, 2)
-    document = parse_document(front, path)
-    if document.root.value is None:
-        return FrontMatter()
-    found = read_model(FrontMatter, document.root, Location(document.problems))
-    document.problems.raise_if_any()
-    assert found is not None, "front matter without problems is read"
-    return found
 
 
 def _id_of_name(path: Path) -> str:
@@ -274,4 +232,8 @@ def _problem_of_root_id(name: str) -> str:
     if "/" in name:
         why = "a slash is only for the ids of children, which a parent creates"
         return f"{name!r} cannot be an id: {why}"
-    return problem_of_id(name)
+    try:
+        ID.read(name)
+    except ValueError as refusal:
+        return str(refusal)
+    return ""

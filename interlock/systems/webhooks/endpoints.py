@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from interlock import Settings
-from interlock.system.files import Location, read_document, read_model
+from interlock.system.files import Document
 from interlock.system.settings import SettingsError
 from interlock.system.tables import LISTED, Word
 from interlock.systems.webhooks.settings import WebhookSettings
@@ -118,11 +118,8 @@ def open_endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
 @cache
 def _read(path: Path) -> tuple[Endpoint, ...]:
-    document = read_document(path, bytes_max=FILE_BYTES_MAX, advice="remove endpoints")
-    found = read_model(EndpointFile, document.root, Location(document.problems))
-    document.problems.raise_if_any()
-    assert found is not None, "a file without problems is read"
-    return found.endpoints
+    document = Document.read(path, bytes_max=FILE_BYTES_MAX, advice="remove endpoints")
+    return document.model(EndpointFile).endpoints
 
 
 def _key(secret: SecretStr) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -71,11 +70,6 @@ def plain_text(text: str, *, length_max: int = TEXT_LENGTH_MAX) -> str:
     """Return a text that can be stored: cut, without NUL and without lone surrogates."""
     cut = text if len(text) <= length_max else text[: length_max - len(_ELLIPSIS)] + _ELLIPSIS
     return cut.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
-
-
-def as_line(value: Mapping[str, object]) -> str:
-    """Return an object as a line of JSON."""
-    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def _check_text(value: str) -> None:

@@ -10,14 +10,13 @@ from typing import Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
-    GetCoreSchemaHandler,
     RootModel,
     Tag,
     ValidationError,
-    ValidationInfo,
+    WrapValidator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic_core import ErrorDetails, PydanticUndefined
 
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.node import Node, node_of
@@ -66,37 +65,6 @@ class Required:
     """Marks a field that a person has to write, with what to write."""
 
     advice: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WrittenForm:
-    """Marks a field that is written in another form than it is stored: by another model.
-
-    A word of `words` stands for the stored value; `advice` says what can be written. The model has
-    a method `stored`, which returns the value.
-    """
-
-    model: type[BaseModel]
-    advice: str
-    words: Mapping[str, Any]
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Return the schema that reads the form from a file, and the value from a store."""
-        return core_schema.with_info_wrap_validator_function(self._read, handler(source))
-
-    def _read(self, value: Any, read: Any, info: ValidationInfo) -> Any:
-        if info.context is None:
-            return read(value)
-        if isinstance(value, str) and value in self.words:
-            return self.words[value]
-        if not isinstance(value, dict) or not value:
-            raise ValueError(self.advice)
-        found: Any = self.model.model_validate(
-            value, by_alias=True, by_name=False, context=info.context
-        )
-        return found.stored()
 
 
 def read_model(
@@ -222,8 +190,13 @@ def _fields(shapes: Sequence[Any]) -> dict[str, FieldInfo]:
 
 
 def _shapes(shapes: Sequence[Any]) -> Iterator[Any]:
-    """Yield types and the types inside them; of a form in a file those of its model alone."""
-    for shape in [mark.model for mark in shapes if isinstance(mark, WrittenForm)] or shapes:
+    """Yield types and the types inside them; of another form in a file those of the form alone.
+
+    Such a form is what pydantic calls the input type of a validator.
+    """
+    marks = [mark for mark in shapes if isinstance(mark, WrapValidator)]
+    forms = [mark.json_schema_input_type for mark in marks]
+    for shape in [form for form in forms if form is not PydanticUndefined] or shapes:
         if isinstance(shape, type) and issubclass(shape, RootModel):
             yield from _shapes([shape.model_fields["root"].annotation])
         else:

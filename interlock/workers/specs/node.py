@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from interlock.kernel.errors import CallError
@@ -21,15 +20,21 @@ class UnreadableError(CallError):
 
 
 class WrittenFloat(float):
-    """A number with the text that a person wrote, of which the number may have lost digits."""
+    """A number, of which str() is the text that a person wrote; the number may have lost digits."""
 
     text = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class WrittenInteger(int):
-    """A whole number with the text that a person wrote."""
+    """A whole number, of which str() is the text that a person wrote."""
 
     text = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Node(NamedTuple):
@@ -53,24 +58,15 @@ class Node(NamedTuple):
         if isinstance(self.value, list):
             return self.value[step] if isinstance(step, int) and step < len(self.value) else None
         if isinstance(self.value, dict):
-            key = step if step in self.value else {str(key): key for key in self.value}.get(step)
-            return self.value.get(key)
+            keys = [step] if step in self.value else [k for k in self.value if str(k) == step]
+            return self.value[keys[0]] if keys else None
         return None
 
-    def at(self, *keys: str) -> Node:
-        """Return the value at a path of keys; one that is not there is None at the same place."""
+    def at(self, *steps: str | int) -> Node:
+        """Return the value at a path; one that is not there is None at the place around it."""
         node = self
-        for key in keys:
-            node = node.child(key) or node.holding(None)
-        return node
-
-    def within(self, path: Iterable[Any]) -> Node:
-        """Return the node at a path, or the last one on the way that exists."""
-        node = self
-        for step in path:
-            if (inner := node.child(step)) is None:
-                break
-            node = inner
+        for step in steps:
+            node = node.child(step) or node.holding(None)
         return node
 
     def plain(self) -> Any:

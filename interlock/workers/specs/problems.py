@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -63,6 +63,11 @@ class Problems:
     count: int = 0
     _kept: list[Problem] = field(default_factory=list)
     _compared: int = 0
+
+    def clear(self) -> None:
+        """Forget the problems."""
+        self.count, self._compared = 0, 0
+        self._kept.clear()
 
     def add(self, problem: Problem) -> None:
         """Add a problem."""
@@ -132,60 +137,6 @@ class Location:
             self.refuse(node, f"{shown(key)} is not a field here{hint}")
         else:
             self.refuse(node, f"the key {shown(key)} is not text; {_listed(known)}")
-
-    def entries(self, node: Node) -> list[Node]:
-        """Return the entries of a list."""
-        if isinstance(node.value, list):
-            return node.value
-        self.refuse(node, f"{shown(node.plain())}: write a list")
-        return []
-
-
-@dataclass(slots=True)
-class ItemNames:
-    """Reads the names of the steps, tasks or codons of a file; a repeated name is refused.
-
-    `noun` is the word for all the items that share these names.
-    """
-
-    problems: Problems
-    noun: str
-    lines: dict[str, int] = field(default_factory=dict)
-
-    def read(
-        self,
-        node: Node,
-        key: str,
-        read_name: Callable[[Node, Location], str | None],
-        *,
-        kind: str,
-        number: int,
-    ) -> tuple[str, Location]:
-        """Return the name of an item, '' if it is refused, and the location of the item.
-
-        The location is called by the name, and by the number if the name is refused.
-        """
-        location = Location(self.problems, f"{kind} {number}")
-        if not isinstance(node.value, dict):
-            # The problem is reported where the fields of the item are read.
-            return "", location
-        written = node.value.get(key, node.holding(None))
-        if written.value is None:
-            location.refuse(written, f"name it: `{key}: <name>`")
-            return "", location
-        name = read_name(written, location.inside(key))
-        if not name:
-            return "", location
-        location = Location(self.problems, f"{kind} {name!r}")
-        self.refuse_twin(name, written, location.inside(key))
-        return name, location
-
-    def refuse_twin(self, name: str, written: Node, location: Location) -> None:
-        """Refuse a name that another item has, which comes before it."""
-        if name in self.lines:
-            problem = f"line {self.lines[name]} has a {self.noun} of this name; choose another"
-            location.refuse(written, problem)
-        self.lines.setdefault(name, written.line)
 
 
 def _listed(known: Collection[str]) -> str:

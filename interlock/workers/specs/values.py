@@ -11,14 +11,18 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-from interlock.kernel.record import PRIORITY_LAST
-from interlock.workers.specs.node import WrittenFloat, WrittenInteger
+from interlock.kernel.errors import InvalidIdError
+from interlock.kernel.record import PRIORITY_LAST, record_id
 
 _DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 # All digits fit into a Decimal of the default precision: nothing is rounded.
 _MONEY = re.compile(r"\d{1,12}(?:\.\d{0,12})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
 _MICRO_DIGITS = 6
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,18 @@ class ValueKind:
     """
 
     read: Callable[[Any], Any]
-    write: Callable[[Any], Any]
+    write: Callable[[Any], Any] = _same
+
+    @classmethod
+    def filled_list(cls, noun: str) -> ValueKind:
+        """Return the kind of a list that has an entry, each of which is such a noun."""
+
+        def read(value: Any) -> Any:
+            if value == []:
+                raise ValueError(f"it is empty; write at least one {noun}")
+            return value
+
+        return cls(read)
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -76,13 +91,6 @@ def money_text(micro: int) -> Dollars:
     return Dollars(f"{whole}.{rest:06}".rstrip("0").removesuffix("."))
 
 
-def number_text(value: Any) -> str:
-    """Return a number as it is written in the file; '' if it is none. A text may be one."""
-    if isinstance(value, WrittenFloat | WrittenInteger):
-        return value.text
-    return value if isinstance(value, str) else ""
-
-
 def _duration(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
@@ -94,7 +102,7 @@ def _duration(value: Any) -> int:
 
 
 def _money(value: Any) -> int:
-    text = number_text(value)
+    text = str(value) if isinstance(value, str | int | float) else ""
     if _MONEY.fullmatch(text):
         micro = Decimal(text).scaleb(_MICRO_DIGITS)
         if micro == micro.to_integral_value():
@@ -116,23 +124,17 @@ def _priority(value: Any) -> int:
     return int(value)
 
 
-def filled_list(noun: str) -> ValueKind:
-    """Return the kind of a list that has an entry, each of which is such a noun."""
-
-    def read(value: Any) -> Any:
-        if value == []:
-            raise ValueError(f"it is empty; write at least one {noun}")
-        return value
-
-    return ValueKind(read, _same)
+def _id(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it is not text; put it in quotation marks")  # noqa: TRY004 - not a bug
+    try:
+        return record_id(value)
+    except InvalidIdError as error:
+        raise ValueError(str(error)) from error
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-PLAIN = ValueKind(_same, _same)
 DURATION = ValueKind(_duration, duration_text)
+ID = ValueKind(_id)
 MONEY = ValueKind(_money, money_text)
-PATH = ValueKind(_path, _same)
-PRIORITY = ValueKind(_priority, _same)
+PATH = ValueKind(_path)
+PRIORITY = ValueKind(_priority)

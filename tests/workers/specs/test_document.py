@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.workers.specs.document import read_document
+from interlock.workers.specs.document import Document
 from interlock.workers.specs.problems import FileError, Problem, Problems
 
 
@@ -18,8 +19,14 @@ def file(tmp_path: Path) -> Path:
 def refusal(file: Path, bytes_max: int = 99) -> str:
     """Return why a file cannot be read."""
     with pytest.raises(FileError) as refused:
-        read_document(file, bytes_max=bytes_max, advice="split it")
+        Document.read(file, bytes_max=bytes_max, advice="split it")
     return str(refused.value)
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Return what is in a file."""
+    with Document.read(file, bytes_max=99, advice="") as root:
+        return {key: part.value for key, part in root.fields.items()}
 
 
 def test_a_file_must_be_readable_text_of_limited_size(file: Path) -> None:
@@ -29,15 +36,15 @@ def test_a_file_must_be_readable_text_of_limited_size(file: Path) -> None:
     assert refusal(file) == f"{file}:2:4: is not UTF-8; save it as UTF-8"
     file.write_bytes(b"\xef\xbb\xbfx: 1")
     assert refusal(file, bytes_max=6) == f"{file}: has more than 6 bytes; split it"
-    assert read_document(file, bytes_max=7, advice="").text == "x: 1"
+    assert Document.read(file, bytes_max=7, advice="").text == "x: 1"
 
 
 def test_a_file_is_json_if_its_name_ends_so_and_otherwise_yaml(file: Path) -> None:
     file.write_text("a: 1\n")
-    assert read_document(file, bytes_max=99, advice="").root.plain() == {"a": 1}
+    assert read(file) == {"a": 1}
     json = file.with_suffix(".JSON")
     json.write_text('{"a":\t"\\ud83c\\udf89"}')
-    assert read_document(json, bytes_max=99, advice="").root.plain() == {"a": "\U0001f389"}
+    assert read(json) == {"a": "\U0001f389"}
     json.write_text("a: 1\n")
     assert refusal(json).startswith(f"{json}:1:1: it is not JSON: ")
 
@@ -56,3 +63,24 @@ def test_an_error_lists_the_problems_in_the_order_of_their_lines(file: Path) -> 
         f"{file}:7:3: step 'a': limits.cost: write US dollars",
     ]
     assert [problem.line for problem in refused.value.problems] == [2, 7]
+
+
+def test_each_block_of_a_document_raises_what_was_found_in_it(file: Path) -> None:
+    document = Document("a: [x, y]", file)
+    for advice in ("write b", "write c"):
+        with pytest.raises(FileError) as refused, document as root:
+            root.at("a", 1).refuse(advice)
+        assert str(refused.value) == f"{file}:1:8: a (entry 2): {advice}"
+    with document as root:
+        assert root.at("b").value is None
+
+
+def test_of_markdown_the_front_matter_is_read(file: Path) -> None:
+    note = file.with_suffix(".md")
+
+    document = Document("---\r\na: 1\r\n---\r\nThe text.\n", note)
+
+    with pytest.raises(FileError, match=f"^{note}:2:1: a: no$"), document as root:
+        root.at("a").refuse("no")
+    assert document.body == "The text.\n"
+    assert Document("No front matter", note).body == "No front matter"

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WrapValidator, model_validator
 
-from interlock.workers.specs.document import parse_document
+from interlock.workers.specs.document import Document
 from interlock.workers.specs.models import (
     InvalidDataError,
     Required,
-    WrittenForm,
     model_of,
-    read_model,
 )
-from interlock.workers.specs.problems import Location
+from interlock.workers.specs.problems import FileError
 from tests.damage import DEEP
 
 
@@ -27,8 +25,11 @@ class Strict(BaseModel):
 class Retry(Strict):
     attempts: Annotated[int, Field(ge=1, le=9)] = 3
 
-    def stored(self) -> int:
-        return self.attempts
+
+def _tries(value: Any, read: Any) -> Any:
+    if value == "once":
+        return 1
+    return Retry.model_validate(value).attempts if isinstance(value, dict) else read(value)
 
 
 class Wheel(Strict):
@@ -46,7 +47,7 @@ class Car(Strict):
     name: str
     wheels: Annotated[list[Wheel], Field(min_length=1, max_length=3)]
     prices: dict[Annotated[str, Field(pattern="^[a-z]+$")], str] = {}
-    tries: Annotated[int, WrittenForm(Retry, "write once or {attempts: <n>}", {"once": 1})] = 2
+    tries: Annotated[int, WrapValidator(_tries, json_schema_input_type=Retry)] = 2
 
 
 TEXT = """\
@@ -58,10 +59,10 @@ tries: once
 
 
 def read(text: str) -> Any:
-    document = parse_document(text, Path("car.yaml"))
-    return read_model(Car, document.root, Location(document.problems)) or [
-        f"{one.line}:{one.column}: {one.text}" for one in document.problems.error().problems
-    ]
+    try:
+        return Document(text, Path("car.yaml")).model(Car)
+    except FileError as refusal:
+        return [f"{one.line}:{one.column}: {one.text}" for one in refusal.problems]
 
 
 def test_a_part_is_read_by_the_names_in_the_file() -> None:
@@ -88,7 +89,7 @@ def test_a_part_is_read_by_the_names_in_the_file() -> None:
         ("[{width: 1}, {width: 2, color: green}]", "[]", "2:1: wheels: []: these are 0, at least"),
         ("new: high", "New: high", "3:10: prices: 'New': it is not a name"),
         ("new: high", "new: 1", "3:10: prices.new: 1: it is not text"),
-        ("once", "twice", "4:1: tries: 'twice': write once or {attempts: <n>}"),
+        ("once", "twice", "4:1: tries: 'twice': write a whole number"),
         ("once", "{attempts: 0}", "4:9: tries.attempts: 0: write 1 or more"),
         ("once", "{attempt: 1}", "4:9: tries: 'attempt' is not a field here; did you mean 'att"),
     ],
@@ -116,7 +117,5 @@ def test_no_value_is_shown_of_a_model_that_hides_them() -> None:
         model_config = ConfigDict(hide_input_in_errors=True)
         secret: int
 
-    document = parse_document("secret: private", Path("x.yaml"))
-    read_model(Secret, document.root, Location(document.problems))
-
-    assert document.problems.error().problems[0].text == "secret: write a whole number"
+    with pytest.raises(FileError, match=r": secret: write a whole number$"):
+        Document("secret: private", Path("x.yaml")).model(Secret)

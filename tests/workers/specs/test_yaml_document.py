@@ -39,20 +39,20 @@ def test_every_value_has_its_place() -> None:
     root = read_yaml("a: 1\nb:\n  - x\n  - c:\n      2\n\ntext: |\n  long\n  text\nlast:\n")
 
     def line(*path: str | int) -> int:
-        return root.within(path).line
+        return root.at(*path).line
 
     assert root.plain() == {"a": 1, "b": ["x", {"c": 2}], "text": "long\ntext\n", "last": None}
     assert [line("b"), line("b", 0), line("b", 1, "c")] == [2, 3, 4]
     assert [line("text"), line("last")] == [7, 10]
     assert line("b", 7) == 2, "a missing value has the line of its list"
     assert line("a", "x") == line() == line("nothing") == 1
-    assert [root.within(path).column for path in [("b",), ("b", 0), ("b", 1, "c")]] == [
+    assert [root.at(*path).column for path in [("b",), ("b", 0), ("b", 1, "c")]] == [
         1,
         5,
         5,
     ]
     flow = read_yaml("{a: [1, {b: 2}]}")
-    assert [flow.within(path).column for path in [(), ("a", 0), ("a", 1, "b")]] == [1, 6, 10]
+    assert [flow.at(*path).column for path in [(), ("a", 0), ("a", 1, "b")]] == [1, 6, 10]
 
 
 @pytest.mark.usefixtures("parser")

@@ -13,7 +13,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from pydantic import Field as Limit
 
 from interlock import Tags
-from interlock.system.files import DURATION, MONEY, PATH, PRIORITY, Required, ValueKind
+from interlock.system.files import (
+    DURATION,
+    MONEY,
+    PATH,
+    PRIORITY,
+    Required,
+    ValueKind,
+)
 from interlock.system.tables import Word
 from interlock.systems.jobs.machines.graph import payloads as of_graph
 from interlock.systems.jobs.machines.job import payloads as of_job
@@ -154,7 +161,7 @@ class WrittenGraph(_Written):
     defaults: Any = Limit(None, exclude=True)
     steps: Any = Limit(None, exclude=True)
     description: of_graph.Description | None = None
-    slots: Annotated[of_graph.Slots, ValueKind(_slots, int)] | None = None
+    slots: Annotated[of_graph.Slots, ValueKind(_slots)] | None = None
     limits: WrittenGraphLimits | None = None
     remind_s: Annotated[of_graph.Remind, DURATION] | None = Limit(None, alias="remind")
     stewards: of_graph.Stewards | None = None
@@ -187,7 +194,7 @@ class _How(_Written):
     manual: bool | None = None
     hold: bool | None = None
     queue: Word | None = None
-    hours: Annotated[of_job.Hours, ValueKind(_hours, str)] | None = None
+    hours: Annotated[of_job.Hours, ValueKind(_hours)] | None = None
     priority: Annotated[int, PRIORITY] | None = None
     limits: WrittenJobLimits | None = None
     health: WrittenHealth | None = None

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.system.files import MONEY, Required, WrittenForm, filled_list
+from interlock.system.files import MONEY, Required, ValueKind
 from interlock.systems.runs.machines.values import fitting
 from interlock.systems.runs.plan.part import (
     OF_JSON,
@@ -34,6 +34,7 @@ from interlock.systems.runs.plan.part import (
     PlanPart,
     Prompt,
     RunSeconds,
+    written_form,
 )
 from interlock.systems.runs.plan.rig import RIG_ITEMS_MAX, RigItem
 
@@ -177,13 +178,16 @@ class SentinelFields(CommandOrModel):
         Field(max_length=len(SentinelEventName)),
         OF_JSON,
         AfterValidator(_distinct),
-        filled_list("event"),
+        ValueKind.filled_list("event"),
     ] = ()
     sequence: Annotated[
-        tuple[SentinelEvent, ...], Field(max_length=SEQUENCE_MAX), OF_JSON, filled_list("event")
+        tuple[SentinelEvent, ...],
+        Field(max_length=SEQUENCE_MAX),
+        OF_JSON,
+        ValueKind.filled_list("event"),
     ] = ()
     strategy: Annotated[
-        PlannedStrategy, WrittenForm(PlannedStrategy, _STRATEGY, {"immediate": PlannedStrategy()})
+        PlannedStrategy, written_form(PlannedStrategy, _STRATEGY, {"immediate": PlannedStrategy()})
     ] = PlannedStrategy()
     required: bool = False
     timeout_s: Annotated[int, Field(ge=1, le=3_600)] = 30
@@ -246,13 +250,13 @@ class PlannedCodon(CommandOrModel):
 
     id: Annotated[Name, Field(alias="codon"), Required("name it: `codon: <name>`")]
     rig: Annotated[
-        tuple[RigItem, ...], Field(max_length=RIG_ITEMS_MAX), OF_JSON, filled_list("item")
+        tuple[RigItem, ...], Field(max_length=RIG_ITEMS_MAX), OF_JSON, ValueKind.filled_list("item")
     ] = ()
     speaks: Annotated[OutputFormat, OF_JSON] = OutputFormat.PLAIN
     continuation: Annotated[SessionChoice, OF_JSON] = SessionChoice.FRESH
     on_failure: Annotated[
         OnFailure,
-        WrittenForm(
+        written_form(
             OnFailureForm,
             _POLICY,
             {
@@ -263,7 +267,7 @@ class PlannedCodon(CommandOrModel):
     ] = OnFailure()
     budget: PlanBudget | None = None
     sentinels: Annotated[
-        tuple[str, ...], Field(max_length=SENTINELS_MAX), OF_JSON, filled_list("sentinel")
+        tuple[str, ...], Field(max_length=SENTINELS_MAX), OF_JSON, ValueKind.filled_list("sentinel")
     ] = ()
     timeout_s: RunSeconds | None = None
     idle_s: CommandSeconds = IDLE_S_DEFAULT
@@ -307,14 +311,14 @@ class PlannedLoop(PlanPart):
     id: Annotated[Name, Field(alias="loop"), Required("name it: `loop: <name>`")]
     until: Annotated[
         LoopEnd,
-        WrittenForm(LoopEnd, _UNTIL, {"context_exceeded": LoopEnd(context_exceeded=True)}),
+        written_form(LoopEnd, _UNTIL, {"context_exceeded": LoopEnd(context_exceeded=True)}),
         Required(_ENDS),
     ]
     codons: Annotated[
         tuple[Annotated[PlannedCodon, BeforeValidator(_no_loop)], ...],
         Field(min_length=1, max_length=CODONS_MAX),
         OF_JSON,
-        filled_list("codon"),
+        ValueKind.filled_list("codon"),
         _CODONS,
     ]
 
@@ -344,13 +348,13 @@ class RunPlan(PlanPart):
         tuple[PlannedSentinel, ...],
         Field(max_length=SENTINELS_MAX),
         OF_JSON,
-        WrittenForm(SentinelsForm, "write each below its name, like `watcher:`", {}),
+        written_form(SentinelsForm, "write each below its name, like `watcher:`", {}),
     ] = ()
     steps: Annotated[
         tuple[Step, ...],
         Field(alias="codons", min_length=1),
         OF_JSON,
-        filled_list("codon"),
+        ValueKind.filled_list("codon"),
         _CODONS,
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -14,10 +14,11 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
-from interlock.system.files import ValueKind, number_text
+from interlock.system.files import ValueKind
 
 VARIABLES_MAX = 100
 ITERATIONS_MAX = 10_000
@@ -70,7 +71,7 @@ def _variable(value: Any) -> str:
 
 
 def _seconds(value: Any) -> int:
-    text = "" if isinstance(value, str) else number_text(value)
+    text = "" if isinstance(value, str) else str(value)
     if _SECONDS.fullmatch(text):
         return int(Decimal(text).scaleb(_MS_DIGITS))
     raise ValueError("write seconds like 5 or 0.5, with at most 3 decimals")
@@ -82,14 +83,14 @@ def _true(value: Any) -> bool:
     return True
 
 
-NAME = ValueKind(_name, str)
-SETTING = ValueKind(_setting, str)
-TEXT = ValueKind(_text, str)
-MODEL = ValueKind(_model, str)
-VARIABLE = ValueKind(_variable, str)
+NAME = ValueKind(_name)
+SETTING = ValueKind(_setting)
+TEXT = ValueKind(_text)
+MODEL = ValueKind(_model)
+VARIABLE = ValueKind(_variable)
 # Written in seconds, stored in milliseconds.
 SECONDS = ValueKind(_seconds, lambda ms: f"{ms / 1_000:g}")
-TRUE = ValueKind(_true, bool)
+TRUE = ValueKind(_true)
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$"), NAME]
 CommandText = Annotated[str, Field(min_length=1, max_length=8_000), TEXT]
 Prompt = Annotated[str, Field(min_length=1, max_length=64_000), TEXT]
@@ -141,6 +142,26 @@ class PlanPart(BaseModel):
         written = {k: value for k, value in fields.items() if value is not None or k not in known}
         problem = cls.mismatch({known[name] for name in written if name in known})
         return with_fault(problem, read, written)
+
+
+def written_form(model: type[BaseModel], advice: str, words: Mapping[str, Any]) -> WrapValidator:
+    """Return the mark of a field that a file has in another form than the plan: as another model.
+
+    A word of `words` stands for the stored value; `advice` says what can be written. The model has
+    a method `stored`, which returns the value.
+    """
+
+    def read(value: Any, stored: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        if info.context is None:
+            return stored(value)
+        if isinstance(value, str) and value in words:
+            return words[value]
+        if not isinstance(value, dict) or not value:
+            raise ValueError(advice)
+        found: Any = model.model_validate(value, by_alias=True, by_name=False, context=info.context)
+        return found.stored()
+
+    return WrapValidator(read, json_schema_input_type=model)
 
 
 def with_fault(problem: str, read: Callable[[Any], Any], value: Any) -> Any:

@@ -9,8 +9,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from interlock.system.files import Required, ValueKind, WrittenForm
-from interlock.systems.runs.plan.part import OF_JSON, CommandSeconds, CommandText, PlanPart
+from interlock.system.files import Required, ValueKind
+from interlock.systems.runs.plan.part import (
+    OF_JSON,
+    CommandSeconds,
+    CommandText,
+    PlanPart,
+    written_form,
+)
 from interlock.systems.runs.plan.path import path_within
 
 RIG_ITEMS_MAX = 100
@@ -41,7 +47,7 @@ RigPath = Annotated[
     str,
     Field(min_length=1, max_length=1_000),
     AfterValidator(_inside),
-    ValueKind(_path, str),
+    ValueKind(_path),
 ]
 
 
@@ -107,5 +113,5 @@ class RigForm(PlanPart):
 
 RigItem = Annotated[
     RigCopy | RigCommand,
-    WrittenForm(RigForm, f"write one thing, {_RIG}", {}),
+    written_form(RigForm, f"write one thing, {_RIG}", {}),
 ]

@@ -7,7 +7,6 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.errors import UnknownRecordError
-from interlock.system.files import Problems
 from interlock.system.tables import Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited, initial_data
@@ -26,7 +25,6 @@ class Admission:
     def __init__(self, tasks: Tasks, plan: PlanFile) -> None:
         self._tasks, self._plan = tasks, plan
         self._records = {task.name: self._find(task.name) for task in plan.tasks}
-        self._problems = Problems(plan.path)
         # The refusals of repositories so far. Each is reported for one task only.
         self._refusals: set[str] = set()
 
@@ -36,15 +34,14 @@ class Admission:
         A task that exists already must be equal to that of the plan.
         """
         targets: dict[str, str] = {}
-        for task in self._plan.tasks:
-            record = self._records[task.name]
-            if record is not None and self._is_same(task, record) and _names_no_target(task):
-                targets.setdefault(task.payload["repo"], record.data["target"])
-        new = [task for task in self._plan.tasks if self._records[task.name] is None]
-        self._check_dependencies(new)
-        payloads = {task.name: self._admit_task(task, targets) for task in new}
-        self._problems.raise_if_any()
-        return payloads
+        with self._plan.document:
+            for task in self._plan.tasks:
+                record = self._records[task.name]
+                if record is not None and self._is_same(task, record) and _names_no_target(task):
+                    targets.setdefault(task.payload["repo"], record.data["target"])
+            new = [task for task in self._plan.tasks if self._records[task.name] is None]
+            self._check_dependencies(new)
+            return {task.name: self._admit_task(task, targets) for task in new}
 
     def _is_same(self, task: PlannedTask, record: Record[TaskData]) -> bool:
         """Return whether a record is this task; refuse the name if it is another one."""
@@ -56,14 +53,14 @@ class Admission:
             problem = f"{record.id!r} exists already with another {', '.join(differences)}"
         else:
             return True
-        task.refuse(self._problems, f"id_taken: {problem}; choose another name", "name")
+        task.part.at("name").refuse(f"id_taken: {problem}; choose another name")
         return False
 
     def _check_dependencies(self, new: Sequence[PlannedTask]) -> None:
         """Refuse new tasks that depend on a missing or a cancelled task, or on themselves."""
         outside: dict[str, Record | None] = {}
         for task in new:
-            for name, (_, path) in task.dependencies().items():
+            for name, entry in task.dependencies().items():
                 if name not in self._records and name not in outside:
                     outside[name] = self._find(name)
                 record = self._records.get(name) or outside.get(name)
@@ -73,8 +70,8 @@ class Admission:
                 elif record is None and name not in self._records:
                     problem = "is no task of this plan or of its backlog; correct the name"
                 if problem:
-                    task.refuse(self._problems, f"{name!r} {problem}", *path)
-        self._plan.refuse_cycles(self._problems, self._dependencies_of(outside))
+                    entry.refuse(f"{name!r} {problem}")
+        self._plan.refuse_cycles(self._dependencies_of(outside))
 
     def _dependencies_of(self, outside: Mapping[str, Record | None]) -> dict[str, tuple[str, ...]]:
         """Return the dependencies of tasks outside of the plan, direct and indirect ones.
@@ -100,12 +97,12 @@ class Admission:
         try:
             payload = self._tasks.check(f"{self._plan.backlog}/{task.name}", payload)
         except UnknownRoleError as refusal:
-            task.refuse(self._problems, str(refusal), "role")
+            task.part.at("role").refuse(str(refusal))
             return {}
         except CallError as refusal:
             if str(refusal) not in self._refusals:
                 self._refusals.add(str(refusal))
-                task.refuse(self._problems, str(refusal))
+                task.part.refuse(str(refusal))
             return {}
         if _names_no_target(task):
             targets.setdefault(payload["repo"], payload["target"])

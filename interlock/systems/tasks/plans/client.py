@@ -11,7 +11,6 @@ from typing import Any
 
 from interlock import CallError, Client, Submitted
 from interlock.system.errors import FencedError, IdTakenError
-from interlock.system.files import Problems
 from interlock.system.tables import Dependencies, Record
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.machines.task.changes import awaited
@@ -127,20 +126,19 @@ class Plans:
         records = self.client.records
         create = partial(records.create, begins=True)
         records.admit([f"{plan.backlog}/{name}" for name in new])
-        for name in plan.graph.in_order(order.index):
-            task_id = f"{plan.backlog}/{name}"
-            if name not in new:
-                submitted.append(Submitted(task_id, replayed=True))
-                continue
-            task = by_name[name]
-            try:
-                fired = create("task", task_id, new[name], priority=task.priority)
-            except IdTakenError as refusal:
-                problem = f"{refusal}, then submit the plan again: accepted tasks remain"
-                problems = Problems(plan.path)
-                task.refuse(problems, problem, "name")
-                raise problems.error() from refusal
-            submitted.append(Submitted(task_id, fired.replayed))
+        with plan.document:
+            for name in plan.graph.in_order(order.index):
+                task_id = f"{plan.backlog}/{name}"
+                if name not in new:
+                    submitted.append(Submitted(task_id, replayed=True))
+                    continue
+                try:
+                    fired = create("task", task_id, new[name], priority=by_name[name].priority)
+                except IdTakenError as refusal:
+                    problem = f"{refusal}, then submit the plan again: accepted tasks remain"
+                    by_name[name].part.at("name").refuse(problem)
+                    break
+                submitted.append(Submitted(task_id, fired.replayed))
         others = _tasks_of(self._backlog(plan.backlog), plan.name).keys() - by_name.keys()
         return PlanSubmission(tuple(submitted), tuple(sorted(others)))
 

@@ -24,6 +24,18 @@ def inside(path: str) -> str:
 
 
 Inside = Annotated[Line, AfterValidator(inside)]
+OwnedFiles = Annotated[list[Inside], Field(max_length=limits.FILES_MAX)]
+OtherTasks = Annotated[list[Line], Field(max_length=limits.DEPENDENCIES_MAX)]
+Hooks = Annotated[list[Line], Field(max_length=limits.HOOKS_MAX)]
+Tries = Annotated[int, Field(ge=0, le=limits.RETRIES_MAX)]
+RetryDelay = Annotated[int, Field(ge=1, le=limits.BACKOFF_S_MAX)]
+WorkSeconds = Annotated[int, Field(ge=1, le=limits.WORK_S_MAX)]
+WaitSeconds = Annotated[int, Field(ge=1, le=limits.WAIT_S_MAX)]
+RemindSeconds = Annotated[int, Field(ge=limits.REMIND_S_MIN, le=limits.WAIT_S_MAX)]
+Budget = Annotated[int, Field(ge=1, le=limits.BUDGET_MICRO_MAX)]
+ToolFailures = Annotated[int, Field(ge=1, le=limits.TOOL_FAILURES_MAX)]
+Moment = Annotated[int, Field(ge=0)]
+Stream = Literal["plain", "interlock", "claude"]
 
 
 class CompletionSignal(Shape):
@@ -49,11 +61,11 @@ class TaskWork(Shape):
     scope: Scope = Scope.MEDIUM
     complexity: Complexity = Complexity.MEDIUM
     model: Line | None = None
-    owned_files: Annotated[list[Inside], Field(max_length=limits.FILES_MAX)] = []
+    owned_files: OwnedFiles = []
     signals: Annotated[list[CompletionSignal], Field(max_length=limits.SIGNALS_MAX)] = []
     needs_approval: bool = False
-    max_retries: Annotated[int, Field(ge=0, le=limits.RETRIES_MAX)] = limits.RETRIES
-    retry_delay_s: Annotated[int, Field(ge=1, le=limits.BACKOFF_S_MAX)] = limits.RETRY_DELAY_S
+    max_retries: Tries = limits.RETRIES
+    retry_delay_s: RetryDelay = limits.RETRY_DELAY_S
 
 
 class NewTask(TaskWork):
@@ -79,24 +91,22 @@ class NewTask(TaskWork):
     agent: Line | None = None
     agent_name: Word = "agent"
     session: bool = False
-    idle_limit_s: Annotated[int, Field(ge=1, le=limits.WORK_S_MAX)] = limits.IDLE_S
-    stop_hooks: Annotated[list[Line], Field(max_length=limits.HOOKS_MAX)] = []
-    max_lost: Annotated[int, Field(ge=0, le=limits.RETRIES_MAX)] | None = None
-    budget_micro: Annotated[int, Field(ge=1, le=limits.BUDGET_MICRO_MAX)] | None = None
-    tool_failures_max: Annotated[int, Field(ge=1, le=limits.TOOL_FAILURES_MAX)] = (
-        limits.TOOL_FAILURES
-    )
+    idle_limit_s: WorkSeconds = limits.IDLE_S
+    stop_hooks: Hooks = []
+    max_lost: Tries | None = None
+    budget_micro: Budget | None = None
+    tool_failures_max: ToolFailures = limits.TOOL_FAILURES
     abort_policy: TaskAbortPolicy = TaskAbortPolicy()
     parent_agent: Line | None = None
-    stream: Literal["plain", "interlock", "claude"] = "plain"
+    stream: Stream = "plain"
     tenant: Word = "default"
-    depends_on: Annotated[list[Line], Field(max_length=limits.DEPENDENCIES_MAX)] = []
-    depends_on_done: Annotated[list[Line], Field(max_length=limits.DEPENDENCIES_MAX)] = []
-    not_before: Annotated[int, Field(ge=0)] = 0
+    depends_on: OtherTasks = []
+    depends_on_done: OtherTasks = []
+    not_before: Moment = 0
     plan: Word | None = None
-    deadline_s: Annotated[int, Field(ge=1, le=limits.WORK_S_MAX)] | None = None
-    remind_s: Annotated[int, Field(ge=limits.REMIND_S_MIN, le=limits.WAIT_S_MAX)] = limits.REMIND_S
-    subtasks_s: Annotated[int, Field(ge=1, le=limits.WAIT_S_MAX)] | None = None
+    deadline_s: WorkSeconds | None = None
+    remind_s: RemindSeconds = limits.REMIND_S
+    subtasks_s: WaitSeconds | None = None
     stage_failures: bool = False
 
     @model_validator(mode="after")
@@ -135,7 +145,7 @@ class TaskClaimed(Shape):
     at_ms: Annotated[int, Field(ge=0)] = 0
     role: Word | None = None
     tenant: Word | None = None
-    deadline_s: Annotated[int, Field(ge=1, le=limits.WORK_S_MAX)] | None = None
+    deadline_s: WorkSeconds | None = None
     deadline_reasons: Annotated[list[str], Field(max_length=limits.DEADLINE_REASONS_MAX)] = []
 
 
