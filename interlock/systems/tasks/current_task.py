@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -23,7 +24,6 @@ from interlock.system.agents import (
     environment_of_check,
 )
 from interlock.system.errors import GuardRefusedError
-from interlock.system.files import as_line
 from interlock.system.tables import AbortReason, Record, TransitionReason
 from interlock.systems.tasks.claim_sandbox import check_sandbox, sandbox_of_level
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
@@ -113,7 +113,7 @@ class CurrentTask:
         fields = {
             name.lower().removeprefix("task_"): value for name, value in self.variables.items()
         }
-        return as_line({"type": "task", **fields})
+        return json.dumps({"type": "task", **fields}, ensure_ascii=False) + "\n"
 
     @property
     def sandbox(self) -> Sandbox | None:

@@ -5,6 +5,7 @@ The fork server starts it with the file of its launch spec as sys.argv[1]; it ou
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +23,6 @@ from interlock.system.agents import (
     environment_of_work,
     report_stream,
 )
-from interlock.system.files import as_line
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, TransitionReason
 from interlock.systems.tasks.agent_outcome import WORK_OVER, abort_by_us, agent_outcome, why_stopped
@@ -181,8 +181,8 @@ class TaskSupervisor(Supervisor):
     def _send_refusal(self, process: AgentProcess, refusal: str) -> None:
         """Send a refusal to a session; a plain command reads nothing after its prompt."""
         if self.spec.session:
-            line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
-            process.send(line, last=False)
+            told = {"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]}
+            process.send(json.dumps(told, ensure_ascii=False) + "\n", last=False)
 
     def _why_end(self) -> str:
         """Return why the process must be ended now, or ''."""

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from interlock import ConflictError, KernelError, Outcome, StoreError
 from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
-from interlock.system.files import COUNT_MAX
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.system.text import sentence
@@ -63,7 +62,7 @@ class TurnReports(ReportListener):
         self._tools: set[str] = set()
         self._compacting = self._verifying = False
         # Usage that no call has sent yet; and the op-id and usage of a call without an answer yet.
-        self._uncounted: dict[str, int] = {}
+        self._uncounted = UsageAdded()
         self._unanswered: tuple[str, dict[str, int]] | None = None
 
     def fire(self, trigger: str, **payload: Any) -> None:
@@ -167,8 +166,7 @@ class TurnReports(ReportListener):
     def on_used(self, usage: UsageAdded) -> None:
         """Count what was used. A context window that is nearly full is about to be summarized."""
         self.spent_micro += usage.cost_micro
-        for name, number in usage.deltas.items():
-            self._uncounted[name] = min(self._uncounted.get(name, 0) + number, COUNT_MAX)
+        self._uncounted = self._uncounted.plus(usage)
         self.count_usage()
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
             self.on_compact_needed()
@@ -179,9 +177,10 @@ class TurnReports(ReportListener):
         What the store does not take is counted with the next usage, or at the end of the task. The
         same call is then repeated, so that one whose answer was lost counts once.
         """
-        while self._unanswered or self._uncounted:
+        while self._unanswered or self._uncounted.deltas:
             if self._unanswered is None:
-                self._unanswered, self._uncounted = (uuid4().hex, self._uncounted), {}
+                self._unanswered = (uuid4().hex, self._uncounted.deltas)
+                self._uncounted = UsageAdded()
             op_id, deltas = self._unanswered
             try:
                 self.records.note(self.agent, "usage", {}, op_id=op_id, deltas=deltas)

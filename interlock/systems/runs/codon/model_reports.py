@@ -8,7 +8,7 @@ from collections import Counter
 
 from pydantic_ai.usage import RequestUsage
 
-from interlock.system.files import as_line, plain_text
+from interlock.system.files import plain_text
 
 # A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000
@@ -27,7 +27,7 @@ class ReportWriter:
 
     def write(self, kind: str, **fields: object) -> None:
         """Write one report. Raises BrokenPipeError where the reader is gone."""
-        left = as_line({"type": kind, **fields}).encode()
+        left = json.dumps({"type": kind, **fields}, ensure_ascii=False).encode() + b"\n"
         while left and self._descriptor is not None:
             left = left[os.write(self._descriptor, left) :]
 
