@@ -36,7 +36,7 @@ from interlock.workers.ops.home import new_home
 from interlock.workers.ops.up import console_link, keep_alive
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.command import guarded
-from interlock.workers.terminal.page_parts import text_of_state
+from interlock.workers.terminal.page import StateName
 from interlock.workers.up_file import telling
 
 EXAMPLES = Path(__file__).absolute().parent.parent
@@ -195,7 +195,7 @@ def board(records: Sequence[Record], answered: Sequence[ScriptedAnswer]) -> Tabl
     for record in records:
         title = (record.data.get("inciting") or {}).get("title", "")
         table.add_row(
-            record.id, text_of_state(record.machine, record.state), screen.short(title, 60)
+            record.id, StateName(record.machine, record.state).as_text(), screen.short(title, 60)
         )
     for scripted in answered:
         table.add_row("", Text("answered by the demo", style="bold cyan"), scripted.record_id)
@@ -213,7 +213,7 @@ def print_results(
     """Print the result of each thread, the files that were written, and commands to try next."""
     screen.out.rule("the result of each request")
     for record in records:
-        state = text_of_state(record.machine, record.state)
+        state = StateName(record.machine, record.state).as_text()
         screen.out.print(Text.assemble((record.id, "bold"), "  ", state))
         screen.out.print(Text(f"    {screen.short(outcome(record), 140)}", style="dim"))
     screen.out.rule("cards that the demonstration answered by itself")

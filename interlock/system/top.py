@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from interlock.workers.terminal.page_parts import text_of_state
 from interlock.workers.terminal.top_part import (
     AgedRecord,
     TopPart,
@@ -13,5 +12,4 @@ __all__ = [
     "AgedRecord",
     "TopPart",
     "TopRow",
-    "text_of_state",
 ]

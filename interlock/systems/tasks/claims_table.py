@@ -9,9 +9,9 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from interlock.system.pages import StateName
 from interlock.system.tables import dollars, shortened
 from interlock.system.text import duration
-from interlock.system.top import text_of_state
 from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
 
@@ -111,7 +111,7 @@ def _tokens(row: ClaimRow) -> Text:
 
 
 def _state(row: ClaimRow) -> Text:
-    return text_of_state("task", row.state) if row.state else NOTHING
+    return StateName("task", row.state).as_text() if row.state else NOTHING
 
 
 def _cost(row: ClaimRow) -> Text:

@@ -9,12 +9,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from interlock import Client
+from interlock.system.pages import StateName
 from interlock.system.text import duration
 from interlock.system.top import (
     AgedRecord,
     TopPart,
     TopRow,
-    text_of_state,
 )
 from interlock.systems.tasks.claims_table import claims_table, style_of
 from interlock.systems.tasks.client import Tasks
@@ -82,7 +82,8 @@ def above(found: TasksAtOnce) -> Iterator[TopRow]:
         key=lambda pair: pair[0] in QUIET_STATES,
     )
     tasks = [
-        Text.assemble(f"{number}{plus} ", text_of_state("task", state)) for state, number in states
+        Text.assemble(f"{number}{plus} ", StateName("task", state).as_text())
+        for state, number in states
     ]
     yield TopRow("agents", _looks(found), "none at work")
     yield TopRow("tasks", tasks, "none")

@@ -13,7 +13,6 @@ from interlock.workers.engine.printed_calls import output_source
 from interlock.workers.engine.record_diff import DiffLimits, DiffState, RecordDiff
 from interlock.workers.terminal.page import LivePart, Part, Section, Sentence, Time, Verbatim
 from interlock.workers.terminal.page_parts import diff_parts
-from interlock.workers.text import moment
 
 LINES_MAX = 100  # of the output, and of the errors
 
@@ -77,7 +76,7 @@ def _diff_parts(found: RecordDiff, *, is_here: bool) -> Iterator[Part]:
     if not is_here:
         at_ms = found.compared_ms
         # The page is not renewed after the answer, so how long ago it was would soon be wrong.
-        at = "" if at_ms is None else moment(at_ms)
+        at = None if at_ms is None else Time(at_ms, "date")
         yield {"computer": found.host, "compared": at}
     if found.state is DiffState.NONE and is_here:
         yield Sentence(f"It cannot be shown: {found.detail}", "soft")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
+from rich.text import Text
 
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machines import MACHINES
@@ -21,7 +22,8 @@ from interlock.kernel.meaning import Meaning
 from interlock.kernel.record import Record
 from interlock.kernel.shown_stage import as_words, shown_stage, shown_state
 from interlock.workers.client import Client
-from interlock.workers.text import moment
+from interlock.workers.terminal.screen import state_text
+from interlock.workers.text import moment, visible_line
 
 Tone = Literal["", "bad", "ask", "soft", "strong", "good"]
 
@@ -69,6 +71,10 @@ class StateName:
         machine = MACHINES.get(record.machine)
         asks = machine and shown_stage(machine, record.state).waits_for_person(record.data)
         return cls(record.machine, record.state, bool(asks))
+
+    def as_text(self) -> Text:
+        """Return the state as a terminal shows it, such as for a row of `interlock top`."""
+        return state_text(visible_line(self.words), self.meaning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.text import Text
-
 from interlock.git.diff import Diff
 from interlock.kernel.record import Record
 from interlock.workers.terminal.page import Link, Part, Sentence, StateName, Table, Verbatim
-from interlock.workers.terminal.screen import short, state_text
-from interlock.workers.text import visible_line
-
-
-def text_of_state(machine: str, state: str, *, asks: bool | None = None) -> Text:
-    """Return a state of a machine as a terminal shows it."""
-    found = StateName(machine, state, asks)
-    return state_text(visible_line(found.words), found.meaning)
+from interlock.workers.terminal.screen import short
 
 
 def record_state(value: Mapping[str, Any], record: Record) -> Iterator[Part]:

@@ -25,7 +25,7 @@ from interlock.workers.terminal.page import (
     Tone,
     Verbatim,
 )
-from interlock.workers.terminal.screen import Grid, command_line, grid, out, state_text
+from interlock.workers.terminal.screen import Grid, command_line, grid, out
 from interlock.workers.text import age, clock, visible, visible_line
 
 STYLES: Mapping[Tone, str] = {
@@ -144,8 +144,8 @@ class PagePrinter:
 
     def _cell(self, cell: object) -> Text:
         match cell:
-            case StateName(words=words, meaning=meaning):
-                return state_text(visible_line(words), meaning)
+            case StateName():
+                return cell.as_text()
             case Sentence(text=about, tone=tone):
                 text = self._cell(about)
                 text.style = text.style or STYLES[tone]

@@ -14,8 +14,10 @@ from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
+from interlock.workers.console.card_page import without_repeats
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.terminal.page import Section, Sentence, Verbatim
 from tests.systems.threads.threads import (
     ACTION,
     CONFIRMED,
@@ -46,6 +48,16 @@ def browser(interlock: Client) -> Iterator[TestClient]:
     with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as opened:
         opened.cookies.set(COOKIE, new_session(interlock, Role.OPERATOR))
         yield opened
+
+
+def test_a_section_to_be_shown_once_is_left_out_where_another_place_has_its_text() -> None:
+    asked = Section("Asked", [Sentence("Buy milk, and bread")], place="first")
+    printed = Section("Output", [Verbatim("I am done:\nall is bought")], place="wide")
+    known = Section("Known", [Sentence("a shop")])
+    said = [Section(text, [Sentence(text)], is_once=True) for text in ("Buy milk", "all is bought")]
+    new = Section("New", [Sentence("a shop")], is_once=True)
+
+    assert without_repeats([asked, *said, known, new, printed]) == [asked, known, new, printed]
 
 
 def answer(browser: TestClient, interlock: Client, record_id: str, **form: str) -> Any:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from interlock.workers.ops.top.snapshot import Snapshot
 from interlock.workers.systems import top_parts
-from interlock.workers.terminal.page_parts import text_of_state
+from interlock.workers.terminal.page import StateName
 from interlock.workers.terminal.screen import counted
 from interlock.workers.terminal.top_part import TopPart, TopRow
 from interlock.workers.text import age, clock
@@ -93,7 +93,7 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
 def _others(snapshot: Snapshot) -> Iterator[TopRow]:
     for name, counts in snapshot.others.items():
         states = [
-            Text.assemble(f"{number} ", text_of_state(name, state))
+            Text.assemble(f"{number} ", StateName(name, state).as_text())
             for state, number in counts.items()
         ]
         yield TopRow(name, states)
@@ -132,7 +132,7 @@ def _asks(snapshot: Snapshot) -> TopRow:
         Text.assemble(
             record.id,
             " ",
-            text_of_state(record.machine, record.state, asks=True),
+            StateName(record.machine, record.state, asks=True).as_text(),
             (f" {age(record.age_s * 1_000)}", "dim"),
         )
         for record in snapshot.asked
