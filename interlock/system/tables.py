@@ -27,7 +27,6 @@ from interlock.kernel.record import (
 from interlock.kernel.rows import carry
 from interlock.kernel.scales import Ranked
 from interlock.kernel.shortened import shortened
-from interlock.kernel.table import Bounds
 from interlock.kernel.table import Data as RecordData
 from interlock.kernel.traits import Placement, Prerequisites
 from interlock.kernel.trigger import Triggers
@@ -36,7 +35,6 @@ __all__ = [
     "LISTED",
     "PRIORITY_DEFAULT",
     "AbortReason",
-    "Bounds",
     "ChoiceWords",
     "Dependencies",
     "Meaning",

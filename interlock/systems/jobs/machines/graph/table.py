@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum, auto
 
 from interlock import (
@@ -20,13 +21,7 @@ from interlock import (
     stay,
     validated,
 )
-from interlock.system.tables import (
-    Bounds,
-    ChoiceWords,
-    Meaning,
-    Triggers,
-    as_sentence,
-)
+from interlock.system.tables import ChoiceWords, Meaning, Triggers, as_sentence
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.systems.jobs.machines.graph import payloads
@@ -61,7 +56,7 @@ def initial_data(payload: Data) -> Data:
     return validated(payloads.NewGraph, "the graph", payload)
 
 
-def bounds(data: GraphData) -> Bounds:
+def bounds(data: GraphData) -> Mapping[str, int | None]:
     """Return what all its jobs together may use."""
     limits = data["limits"]
     return {"spent": limits.get("cost_micro"), "runs": limits.get("iterations")}

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock import NOTIFICATION, Ask, validated
-from interlock.system.tables import Bounds
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import APPROVAL
 from interlock.systems.jobs.machines.job import limits
@@ -26,7 +25,7 @@ def initial_data(payload: Data) -> Data:
     return {**data, **counts, "met": False, "lost": {}, "waived": [], "guidance": []}
 
 
-def bounds(data: JobData) -> Bounds:
+def bounds(data: JobData) -> Mapping[str, int | None]:
     """Return what the job may use."""
     caps = data["limits"]
     return {"spent": caps.get("cost_micro"), "runs": caps.get("iterations")}

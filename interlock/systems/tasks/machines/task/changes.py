@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from interlock import Ask, validated
-from interlock.system.tables import Bounds, Record, TransitionReason
+from interlock.system.tables import Record, TransitionReason
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import choice, limits, lost
 from interlock.systems.tasks.machines.task.data import TaskData
@@ -59,7 +61,7 @@ def initial_state(data: TaskData) -> State:
     return State.PLANNED if data.get("plan") else State.OPEN
 
 
-def bounds(data: TaskData) -> Bounds:
+def bounds(data: TaskData) -> Mapping[str, int | None]:
     """Return what all tries of the task together may spend."""
     one_try: int | None = data.get("budget_micro")
     if one_try is None:

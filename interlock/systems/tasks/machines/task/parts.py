@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock import Ask
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import Bounds
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.ownership import outside
 from interlock.systems.tasks.machines.task import limits
@@ -58,7 +57,9 @@ def child_cancelled(ask: Ask[TaskData]) -> Data:
     return {**ask.data, "cancel_children": [*listed][-limits.SUBTASKS_MAX :]}
 
 
-def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
+def child_payload(
+    parent: Data, child: Data, siblings: Sequence[str]
+) -> tuple[Data, Mapping[str, int | None]]:
     """Return the payload of a subtask, which has no bounds of its own.
 
     It has its own work, and its parent's repository, agent and limits. `siblings` are the ids of

@@ -8,8 +8,8 @@ from typing import Any
 
 from interlock import validated
 from interlock.system.errors import InvalidPayloadError
-from interlock.system.tables import Bounds, as_sentence
 from interlock.system.tables import RecordData as Data
+from interlock.system.tables import as_sentence
 from interlock.systems.threads.machines.autonomy import ActionKind, parse
 from interlock.systems.threads.machines.policy_axis import PolicyError
 from interlock.systems.threads.machines.thread import corrections, guards, limits
@@ -54,12 +54,12 @@ def initial_data(payload: Data) -> ThreadData:
     }
 
 
-def bounds(data: ThreadData) -> Bounds:
+def bounds(data: ThreadData) -> Mapping[str, int | None]:
     """Return what the policy lets the thread and all below it spend."""
     return _bounds_of(data["policy"])
 
 
-def _bounds_of(policy: Mapping[str, Any] | str) -> Bounds:
+def _bounds_of(policy: Mapping[str, Any] | str) -> Mapping[str, int | None]:
     return {"spent": parse(policy).budget_micro}
 
 
@@ -68,7 +68,9 @@ def host(data: ThreadData) -> str:
     return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
 
 
-def child_payload(parent: ThreadData, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
+def child_payload(
+    parent: ThreadData, child: Data, siblings: Sequence[str]
+) -> tuple[Data, Mapping[str, int | None]]:
     """Return what a child is created from, and its own cap if it asks for one."""
     del siblings
     source = parent["inciting"]
