@@ -16,9 +16,16 @@ SHARES = (
     Mutant(
         "an offer ends",
         "commit",
-        "waiting.offered > 0 and now_ms < waiting.offered + OFFER_MS",
-        "waiting.offered > 0",
+        "    and now_ms < waiting.offered + OFFER_MS",
+        "",
         shares.test_who_does_not_come_for_an_offered_name_loses_its_place,
+    ),
+    Mutant(
+        "a clock that is set back ends an offer",
+        "commit",
+        "    and waiting.offered <= now_ms",
+        "",
+        shares.test_an_offer_from_before_the_clock_was_set_back_keeps_nobody_from_a_name,
     ),
     Mutant(
         "a name that is free by now is tried at once",

@@ -56,13 +56,11 @@ STATEMENT = re.compile(r"^ *(?:[a-z_]+\(.*\)|[a-z_]+\.[a-z_]+ = .*[^,{(])$")
 SAME_AS_1 = {"1", "1-0"}  # to a server that takes either as a number or a position
 SOCKET_S = 10.0
 TEST_S = 20  # a test that takes longer repeats a call for ever, which is a failure
-NOT_YET = "a name that is offered is not freed before that, unless the clock is set back"
 NO_TIMER = "what no timer has as its name is deleted in vain"
 SLOWER = "the script only reads more than it needs"
 # Changes after which a script does the same: the file, what was there, and what takes its place.
 SAME = {
     ("part/holds_and_queues", "#names == 0", "false"): SLOWER,
-    ("part/hold_queue", "now_ms < waiting.offered + OFFER_MS", "false"): NOT_YET,
     ("adopt", "was_quarantined", "true"): SLOWER,
     ("claim", "asked", "true"): SLOWER,
     ("release", "asked", "true"): SLOWER,

@@ -184,6 +184,18 @@ def test_who_does_not_come_for_an_offered_name_loses_its_place(world: World) -> 
     assert not [key for key in world.dump() if b"hold-queue" in key]
 
 
+def test_an_offer_from_before_the_clock_was_set_back_keeps_nobody_from_a_name(world: World) -> None:
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "two", "three")}
+    world.fire(every["one"], "take")
+    wait_for(world, every["two"])
+    world.fire(every["one"], "fail")
+    world.flag("pause", every["two"])
+    world.later(-OFFER_MS * 100)
+
+    world.fire(every["three"], "take")
+    assert world.views.holds("b") == {"x": every["three"]}
+
+
 def test_a_name_is_not_offered_to_who_is_paused(world: World) -> None:
     every = {name: ticket(world, name, files=["x"]) for name in ("one", "two", "three")}
     world.fire(every["one"], "take")

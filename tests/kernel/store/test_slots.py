@@ -188,6 +188,17 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
     assert holders(world) == ["g/b"]
 
 
+def test_who_was_rung_before_the_clock_was_set_back_is_rung_again(world: World) -> None:
+    every = nodes(world, "ab")
+    occupy(world, every["a"])
+    occupy(world, every["b"])
+    assert world.slots.release(NAME, every["a"].id, 1) == (every["b"].id,)
+    world.later(-3_600_000)
+
+    assert world.slots.release(NAME, "", 1) == (every["b"].id,)
+    assert world.slots.release(NAME, "", 1) == ()
+
+
 def test_a_repeat_of_a_call_names_again_whom_the_first_one_named(world: World) -> None:
     every = nodes(world, "abc")
     for record in every.values():

@@ -29,6 +29,13 @@ local function waiting_effects(hold_queue)
   return found
 end
 
+-- Whether the name is kept for the effect that waits. A clock that was set back ends that.
+local function is_offered(waiting)
+  return waiting.offered > 0
+    and waiting.offered <= now_ms
+    and now_ms < waiting.offered + OFFER_MS
+end
+
 -- Lets an effect wait for a name. It keeps its place where it waits already.
 local function wait_for_name(hold_queue, effect, name)
   local line = redis.call('HGET', hold_queue, effect)
@@ -42,7 +49,7 @@ local function offer_name(hold_queue, effects, name)
   for _, waiting in ipairs(waiting_effects(hold_queue)) do
     -- An effect that is paused or dropped meanwhile is not in the index: it could not come.
     if waiting.name == name and redis.call('ZSCORE', effects, waiting.effect) then
-      if waiting.offered == 0 or now_ms < waiting.offered + OFFER_MS then
+      if waiting.offered == 0 then
         local line = waiting.since .. ' ' .. now_ms .. ' ' .. name
         redis.call('HSET', hold_queue, waiting.effect, line)
         redis.call('ZADD', effects, now, waiting.effect)

@@ -29,8 +29,7 @@ local function other_holder(holds, hold_queue, names, id)
     end
   end
   for _, waiting in ipairs(waiting_effects(hold_queue)) do
-    local is_offered = waiting.offered > 0 and now_ms < waiting.offered + OFFER_MS
-    if is_offered and in_the_way(waiting.name, waiting.record) then
+    if is_offered(waiting) and in_the_way(waiting.name, waiting.record) then
       return waiting.record, waiting.name
     end
   end

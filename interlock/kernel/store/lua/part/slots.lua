@@ -38,6 +38,10 @@ end
 local function holders_to_wake(holders, reports, call_id)
   local lately = REPORTED_AGAIN_MS - now_ms
   local found = redis.call('ZRANGE', holders, lately, '0', 'BYSCORE', 'LIMIT', 0, 100)
+  local before_setting_back = string.format('(%d', -now_ms) -- of the clock
+  for _, id in ipairs(redis.call('ZRANGE', holders, '-inf', before_setting_back, 'BYSCORE')) do
+    found[#found + 1] = id
+  end
   local reported = redis.call('HGETALL', reports)
   for n = 1, #reported, 2 do
     if reported[n + 1] == call_id then
