@@ -74,70 +74,70 @@ class ClaimReport(ReportListener):
                 self.hear(report)
 
     def on_rejected(self, reason: str, *, ends: bool) -> None:
-        """Refuse it."""
+        """Refuse the report."""
         del ends
         raise InvalidPayloadError("the report", [reason])
 
     def on_abort(self, scope: str, reason: str) -> None:
-        """Refuse it."""
+        """Refuse the report."""
         del scope, reason
         self._refuse("abort")
 
     def on_mail(self, to: str, text: str, once: str, fields: Mapping[str, Any]) -> None:
-        """Refuse it."""
+        """Refuse the report."""
         del to, text, once, fields
         self._refuse("mail")
 
     def on_progress(self, message: str, percent: int | None) -> None:
-        """Note it."""
+        """Keep it as a note."""
         self.note = "progress", {"message": message, "percent": percent}, {}
 
     def on_used(self, usage: UsageAdded) -> None:
-        """Count it."""
+        """Keep it as a note that counts costs."""
         self.note = "usage", {}, usage.deltas
 
     def on_tool_started(self, tool: str, call: str) -> None:
-        """Report it of the turn."""
+        """Keep it as a report on the turn."""
         del call
         self.of_turn = Outcome("tool_started", {"tool": tool})
 
     def on_tool_completed(self, tool: str, call: str, *, success: bool) -> None:
-        """Report it of the turn."""
+        """Keep it as a report on the turn."""
         del call
         self.of_turn = Outcome("tool_completed", {"tool": tool, "success": success})
 
     def on_compact_needed(self) -> None:
-        """Report it of the turn."""
+        """Keep it as a report on the turn."""
         self.of_turn = Outcome("compact_needed")
 
     def on_compacted(self) -> None:
-        """Report it of the turn."""
+        """Keep it as a report on the turn."""
         self.of_turn = Outcome("compacted")
 
     def on_ready(self) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         self.of_task = Outcome(Trigger.STARTED)
 
     def on_finished(self, summary: str) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         self.of_task = Outcome(Trigger.COMPLETED, {"summary": summary})
 
     def on_failed(self, failure: AgentFailed) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         given = failure_outcome(failure).payload.items()
         fields = {name: value for name, value in given if value is not None}
         self.of_task = Outcome(Trigger.FAILED, fields)
 
     def on_blocked(self, task: str | None, text: str | None) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         self.of_task = blocked_outcome(task, text)
 
     def on_split(self, subtasks: Sequence[Mapping[str, Any]]) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         self.of_task = Outcome(Trigger.SPLIT, {"subtasks": subtasks})
 
     def on_cancel_child(self, child: str, reason: str) -> None:
-        """Report it of the task."""
+        """Keep it as a report on the task."""
         self.of_task = Outcome(Trigger.CHILD_CANCELLED, {"child": child, "reason": reason})
 
     def _refuse(self, kind: str) -> None:

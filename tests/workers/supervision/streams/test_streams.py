@@ -15,7 +15,7 @@ from interlock.workers.supervision.reports import (
     ToolCompleted,
     UsageTotal,
 )
-from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams import STREAMS, report_stream
 from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX, ReportKinds
 from tests.any_text import any_text
 from tests.workers.supervision.streams.sample import (
@@ -104,3 +104,12 @@ def test_only_plain_output_cannot_report_a_result() -> None:
 
 def test_an_agent_can_be_declared_with_one_of_three_streams() -> None:
     assert sorted(STREAMS) == ["claude", "interlock", "plain"]
+
+
+def test_a_stream_may_accept_some_types_of_our_own_lines_alone() -> None:
+    stream = report_stream(only=("ready", "mail"))
+
+    assert stream.feed(b'{"type": "ready"}') == (AgentReady(),)
+    assert stream.feed(b'{"type": "blocked", "text": "x"}') == (
+        RejectedLine("'blocked' is no type of report; known: ready, mail", ends=True),
+    )
