@@ -21,6 +21,7 @@ from interlock.workers.access.roles import Role
 from interlock.workers.console.app import create_console
 from tests.end_to_end.conftest import module_workers, shared_folder, start_shared
 from tests.end_to_end.deployment import Deployment
+from tests.fakes.openai_server import OpenAIServer, says
 from tests.git.scene import git
 from tests.known_systems import know_only_ours
 from tests.sweeping import sweeping
@@ -60,8 +61,16 @@ sleep 1000
 
 
 @pytest.fixture(scope="module")
-def shared_variables() -> dict[str, str]:
+def shared_variables() -> Iterator[dict[str, str]]:
+    with OpenAIServer(otherwise=says({"remark": "Look at the reason."})) as model:
+        yield variables(model)
+
+
+def variables(model: OpenAIServer) -> dict[str, str]:
     return {
+        "INTERLOCK_MODEL": "openai:gpt-4o-mini",
+        "INTERLOCK_MODEL_BASE_URL": model.url,
+        "INTERLOCK_MODEL_API_KEY": "no-secret",
         "INTERLOCK_SYSTEMS": "translating",
         "INTERLOCK_CAPABILITIES_ROOT": str(PROJECT),
         "INTERLOCK_CAPABILITIES": "",
@@ -145,19 +154,20 @@ def test_a_person_rejects_a_translation_and_accepts_the_next(
     one = submit(run, "t-1", AGENT)
     first = deployment.reaches(one, "translated", "stuck")
     assert first.data["translated"] == "world: Welt\nreason: \n"
+    assert first.data["remark"] == "Look at the reason."
     assert "Accept the translation of The guide to de?" in run("cards").stdout
-    answered = run("decide", one, "reject", "--proposal", f"{one}:2", "--reason", "too short")
+    answered = run("decide", one, "reject", "--proposal", f"{one}:3", "--reason", "too short")
     assert answered.returncode == 0, answered.stderr
-    deployment.sees(lambda: deployment.client.show(one).version == 4, what="a second attempt")
+    deployment.sees(lambda: deployment.client.show(one).version == 6, what="a second attempt")
     shown = run("translation", "show", one).stdout
     assert "guide.md to de, attempt 2" in shown
     assert "reason: too short" in shown
-    answered = run("decide", one, "accept", "--proposal", f"{one}:4")
+    answered = run("decide", one, "accept", "--proposal", f"{one}:6")
     assert answered.returncode == 0, answered.stderr
     (record,) = deployment.ends(one)
 
     assert (record.state, record.data["reason"]) == ("accepted", "too short")
-    assert (record.counters["spent"], record.counters["tokens"]) == (2_000, 20)
+    assert (record.counters["spent"], record.counters["tokens"]) == (2_072, 20)
     assert [note.detail["message"] for note in deployment.notes(one, "progress")] == ["half"] * 2
     branch = f"interlock/translations/{one}:guide.de.md"
     assert git(repository, "show", branch) == record.data["translated"].strip()
@@ -165,8 +175,10 @@ def test_a_person_rejects_a_translation_and_accepts_the_next(
     assert [event.because for event in deployment.events(one)] == [
         "it was handed in",
         "the agent has translated it",
+        "it was read",
         "a person rejected it: too short",
         "the agent has translated it",
+        "it was read",
         "a person accepted it",
     ]
 

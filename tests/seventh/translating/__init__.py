@@ -1,4 +1,4 @@
-"""Translations of files of a git repository: an agent translates, a person accepts."""
+"""Translations in a git repository: an agent translates, a model reads, a person accepts."""
 
 import interlock as il
 
@@ -6,6 +6,7 @@ SYSTEM = il.System(
     name="translating",
     machines={"translation": "translating.table:MACHINE"},
     effects="translating.agent",
+    resources=("interlock.system.models:open_model",),
     sweeps="translating.sweeps",
     commands=(il.CommandRow("translation", "translating.cli:app", il.Panel.WORK, "Translations."),),
     page="translating.page:PAGE",

@@ -13,6 +13,7 @@ from interlock.system import agents
 from interlock.system.pages import DiffSource
 from interlock.system.records import OutputSource, Records
 from interlock.system.tables import Record
+from translating.reader import reading
 from translating.table import TRANSLATION, TranslationData, Trigger
 
 TEXT_BYTES_MAX = 100_000
@@ -38,7 +39,7 @@ def translate(work: il.EffectWork[TranslationData]) -> None:
     agents.hand_over(work, __name__, home / folder_of(work.record, work.record.data["attempt"]))
 
 
-HANDLERS = {"translation": translate}
+HANDLERS = {"translation": translate, "reading": reading}
 
 
 class Translator(agents.AgentSupervisor):

@@ -27,6 +27,8 @@ def details(data: TranslationData) -> Iterator[pages.Part]:
     yield pages.Table(("Term", "Translation"), terms, empty="The glossary is empty.")
     if text := data.get("translated"):
         yield pages.Verbatim(text, "The translation")
+    if remark := data.get("remark"):
+        yield pages.Sentence(remark)
 
 
 def evidence(_: Client, record: Record[TranslationData]) -> Iterator[pages.Section]:

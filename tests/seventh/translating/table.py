@@ -7,11 +7,13 @@ import interlock as il
 from interlock.system.tables import Placement, Triggers
 
 TRANSLATION = il.Effect("translation", local=True)
+READING = il.Effect("reading")
 DAY_S = 86_400
 
 
 class State(StrEnum):
     TRANSLATING = "translating"
+    READING = "reading"
     TRANSLATED = "translated"
     STUCK = "stuck"
     ACCEPTED = "accepted"
@@ -19,7 +21,7 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
-OPEN = (State.TRANSLATING, State.TRANSLATED, State.STUCK)
+OPEN = (State.TRANSLATING, State.READING, State.TRANSLATED, State.STUCK)
 
 
 class Term(il.Shape):
@@ -46,6 +48,10 @@ class Done(il.Shape):
     translated: str
 
 
+class Read(il.Shape):
+    remark: str = ""
+
+
 class Failed(il.Shape):
     error: str
 
@@ -56,6 +62,7 @@ class Rejection(il.CardAnswer):
 
 class Trigger(Triggers):
     DONE = "done", "the agent has translated it", Done
+    READ = "read", "it was read", Read
     FAILED = "failed", "the agent failed: {error}", Failed
     LOST = "lost", "the agent was lost"
     ACCEPT = "accept", "a person accepted it"
@@ -82,6 +89,7 @@ class TranslationData(TypedDict):
     reason: NotRequired[str]
     error: NotRequired[str]
     translated: NotRequired[str]
+    remark: NotRequired[str]
 
 
 def done(ask: il.Ask) -> dict[str, Any]:
@@ -93,7 +101,8 @@ def ended(ask: il.Ask) -> dict[str, Any]:
 
 
 def again(ask: il.Ask) -> dict[str, Any]:
-    kept = {name: value for name, value in ask.data.items() if name not in ("error", "translated")}
+    old = ("error", "translated", "remark")
+    kept = {name: value for name, value in ask.data.items() if name not in old}
     return {**kept, **ask.payload, "attempt": ask.data["attempt"] + 1}
 
 
@@ -121,6 +130,14 @@ MACHINE = il.Machine(
             once=il.always,
             crash=Trigger.LOST,
         ),
+        il.Active(
+            State.READING,
+            (il.Timer("stall", lambda _: DAY_S * 1_000, Trigger.READ),),
+            effect=READING,
+            outcomes=(Trigger.READ,),
+            exhausted=Trigger.READ,
+            over=Trigger.READ,
+        ),
         asks(
             State.TRANSLATED,
             "Accept the translation of {title} to {language}?",
@@ -140,9 +157,15 @@ MACHINE = il.Machine(
     transitions=(
         *il.rows(
             State.TRANSLATING,
-            il.move(Trigger.DONE, State.TRANSLATED, il.by(TRANSLATION), update=done),
+            il.move(Trigger.DONE, State.READING, il.by(TRANSLATION), update=done),
             il.move(Trigger.FAILED, State.STUCK, il.by(TRANSLATION), update=ended),
             il.move(Trigger.LOST, State.STUCK, il.by(il.ORPHANS, il.STALLS), update=ended),
+        ),
+        *il.rows(
+            State.READING,
+            il.move(
+                Trigger.READ, State.TRANSLATED, il.by(READING, il.ORPHANS, il.STALLS), update=done
+            ),
         ),
         *il.rows(
             State.TRANSLATED,
