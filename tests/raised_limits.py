@@ -11,13 +11,11 @@ from typing import Any
 from interlock.git import program
 from interlock.kernel.store import connect, publications
 from interlock.systems.runs.codon import execution, rig
-from interlock.systems.runs.sentinels import call
 from interlock.systems.tasks import supervisor as task_supervisor
-from interlock.systems.tasks.verification import check
 from interlock.systems.webhooks import post
 from interlock.workers.engine import agent_output, diff_calls, diff_publications
 from interlock.workers.processes import process_group
-from interlock.workers.processes.agent import watchdog_client
+from interlock.workers.processes.agent import contained, watchdog_client
 from interlock.workers.supervision import (
     command,
     leftovers,
@@ -44,7 +42,7 @@ EVERYWHERE: tuple[RaisedLimit, ...] = (
     (execution, "CODON_END_S", SECONDS),
     (rig, "CODON_END_S", SECONDS),
     # How long the last output of a sentinel may take to be read.
-    (call, "_READ_S", SECONDS),
+    (process_group, "_REAP_S", SECONDS),
 )
 IN_TESTS: tuple[RaisedLimit, ...] = (
     *EVERYWHERE,
@@ -59,8 +57,7 @@ IN_TESTS: tuple[RaisedLimit, ...] = (
     (diff_calls, "FRESH_MS", AN_HOUR_MS),
     (publishing, "PERIOD_MS", AN_HOUR_MS),
     # How long the last output of a check may take to be read, and a group of processes to end.
-    (check, "_READ_S", SECONDS),
-    (process_group, "_REAP_S", SECONDS),
+    (contained, "_READ_S", SECONDS),
     (program, "_REAP_S", SECONDS),
     (leftovers, "END_S_MAX", SECONDS),
     # How long git may take for a diff.

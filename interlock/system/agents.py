@@ -19,7 +19,7 @@ outcome:
             return Command(
                 arguments=("my-agent",),
                 folder=folder,
-                environment=environment_of_work(),
+                variables={},
                 sandbox=Sandbox.open(self.records.settings),
             )
 
@@ -46,38 +46,28 @@ tests/seventh/translating has all of it.
 
 from __future__ import annotations
 
-from interlock.workers.engine.work_environment import (
-    environment_of_check,
-    environment_of_program,
-    environment_of_work,
-)
-from interlock.workers.processes.agent.contained import contained
-from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.processes.agent.process import (
     AgentProcess,
     Exit,
 )
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
 from interlock.workers.processes.clock import clock
-from interlock.workers.processes.process_group import Tail, process_group, text_of
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.agent_supervisor import AgentSupervisor
 from interlock.workers.supervision.command import check_command
 from interlock.workers.supervision.launch import (
     LaunchSpec,
     hand_over,
-    label_of,
-    process_label,
 )
-from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.reports import AgentFailed, UsageAdded
 from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor
+from interlock.workers.supervision.work_command import Command
 
 __all__ = [
-    "LABEL_VARIABLE",
     "AgentFailed",
     "AgentProcess",
     "AgentSupervisor",
@@ -87,23 +77,15 @@ __all__ = [
     "ReportListener",
     "Sandbox",
     "Supervisor",
-    "Tail",
     "UsageAdded",
     "check_command",
     "clock",
-    "contained",
     "end_bound",
-    "environment_of_check",
-    "environment_of_program",
     "environment_of_work",
     "extend",
     "hand_over",
     "has_ended",
     "kill_leftovers",
-    "label_of",
-    "process_group",
-    "process_label",
     "report_stream",
     "start_bound",
-    "text_of",
 ]

@@ -97,8 +97,8 @@ def test_every_program_is_started_with_an_environment_but_those_of_interlock() -
     """A call without an environment would hand on all variables of this process."""
     root = Path(__file__).parents[2]
     start = re.compile(
-        r"(?<!self\.)(?<!supervisor\.)(?<!def )"
-        r"\b(?:Popen|subprocess\.run|process_group|run_command|start_bound)\("
+        r"(?<!self\.)(?<!supervisor\.)(?<!check\.)(?<!def )"
+        r"\b(?:Popen|subprocess\.run|process_group|run_command|run_contained|start_bound)\("
         r"(?P<arguments>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
     )
     careless = {

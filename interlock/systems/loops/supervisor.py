@@ -29,7 +29,6 @@ from interlock.system.agents import (
     LaunchSpec,
     Sandbox,
     UsageAdded,
-    environment_of_work,
 )
 from interlock.system.records import Records
 from interlock.systems.loops.machines.effects import SESSION
@@ -107,7 +106,7 @@ class SessionSupervisor(AgentSupervisor):
         return Command(
             arguments=("bash", "-c", GATE, "session", data["command"], _program(data["command"])),
             folder=self.tree.folder,
-            environment=environment_of_work(variables),
+            variables=variables,
             sandbox=confined and confined.with_more(shown=[(prompt, prompt)]),
             more_follows=True,
         )

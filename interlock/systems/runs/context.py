@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,7 @@ from interlock.git.checkpoint_store import (
     CheckpointStore,
 )
 from interlock.git.worktree import own_sandbox
-from interlock.system.agents import Sandbox, Supervisor, environment_of_program
-from interlock.system.files import PrivateFile
+from interlock.system.agents import Command, Sandbox, Supervisor
 from interlock.system.models import open_model
 from interlock.systems.runs.machines.translation import branch_of
 from interlock.systems.runs.paths import CodonPaths, RunPaths
@@ -71,7 +70,6 @@ class RunContext:
         create = partial(records.create, "codon", paths.id, initial, leased_by=records.holder)
         work = self.supervisor.taken(lambda: self.work.retried(create).granted)
         assert work is not None, "a lease that is not granted is an error"
-        PrivateFile(paths.lease_key).write(work.key)
         return work
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
@@ -89,15 +87,16 @@ class RunContext:
         kept = [folder / FOLDER, folder / FOLDER / STORE]
         return sandbox and own_sandbox(sandbox, folder.resolve()).with_more(read_only=kept)
 
-    def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
-        """Return a host for the sentinels of a codon; it has loaded none of them yet."""
+    def sentinel_host(self, start: NextCodon, command: Command) -> SentinelHost:
+        """Return a host for the sentinels of a codon; it has loaded none of them yet.
+
+        `command` is run with the arguments of each sentinel.
+        """
         planned = self.planned_sentinels(start.codon.sentinels)
         return SentinelHost(
             [SentinelSpecification.of(sentinel) for sentinel in planned],
             codon=start.runtime_id,
-            folder=self.workspace,
-            environment=environment,
-            sandbox=self.sandbox(),
+            command=command,
             models=self._sentinel_models(planned, start.codon),
             clock_ms=lambda: int(time.time() * 1_000),
         )
@@ -115,17 +114,6 @@ class RunContext:
         """Return whether the plan limits the costs of a codon, or those of the whole run."""
         budgets = (self.plan.budget, codon.budget)
         return any(budget is not None and budget.cost_micro is not None for budget in budgets)
-
-    def model_settings(self) -> dict[str, str]:
-        """Return, as variables, the settings that the process of a model's codon needs."""
-        return environment_of_program(
-            self.settings,
-            "model_base_url",
-            "model_api_key",
-            "model_attempts_max",
-            "model_timeout_s",
-            "model_prices",
-        )
 
     def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""

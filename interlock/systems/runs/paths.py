@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import Settings
-from interlock.system.agents import label_of
 
 FOLDER = "runs"
 SLUG_LENGTH_MAX = 40
@@ -56,27 +55,14 @@ class CodonPaths:
         return self.folder / "output.log"
 
     @property
-    def errors(self) -> Path:
-        """The standard error of its process."""
-        return self.folder / "errors.log"
-
-    @property
     def conversation(self) -> Path:
         """The messages between a model and its codon, up to the end of this execution."""
         return self.folder / "conversation.json"
 
     @property
-    def lease_key(self) -> Path:
-        """The file with the key of the lease under which this codon is executed."""
-        return self.folder / "lease_key"
-
-    def process_labels(self, key: str) -> tuple[str, str]:
-        """Return the labels that mark the processes of the codon's agent and of its sentinels.
-
-        `key` is that of the lease under which the codon is executed.
-        """
-        label = label_of(key, self.folder)
-        return label, f"{label}~sentinels"
+    def sentinels(self) -> Path:
+        """The folder by which what its sentinels leave running is found."""
+        return self.folder / "sentinels"
 
 
 def codon_paths(codon_id: str, settings: Settings) -> CodonPaths:

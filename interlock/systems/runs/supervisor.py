@@ -176,9 +176,8 @@ class RunSupervisor(Supervisor):
     def _kill_leftovers(self, codon_id: str) -> None:
         """Kill the processes of a codon whose supervisor and watchdog both died at once."""
         paths = codon_paths(codon_id, self.records.settings)
-        if paths.lease_key.is_file():
-            for label in paths.process_labels(paths.lease_key.read_text("utf-8")):
-                kill_leftovers(label, owner=codon_id)
+        for folder in (paths.folder, paths.sentinels):
+            kill_leftovers(folder, owner=codon_id)
 
     def _execute(
         self,

@@ -21,7 +21,6 @@ from interlock.system.agents import (
     AgentFailed,
     Exit,
     Sandbox,
-    environment_of_check,
 )
 from interlock.system.errors import GuardRefusedError
 from interlock.system.tables import AbortReason, Record, TransitionReason
@@ -330,7 +329,6 @@ def stop_hook_refusal(
         folder=folder,
         reviewer=None,
         judge=None,
-        environment=environment_of_check(),
         sandbox=sandbox,
         test_s=within_s,
     )

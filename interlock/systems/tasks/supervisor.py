@@ -20,7 +20,6 @@ from interlock.system.agents import (
     Command,
     Exit,
     Supervisor,
-    environment_of_work,
     report_stream,
 )
 from interlock.system.records import Records
@@ -114,7 +113,7 @@ class TaskSupervisor(Supervisor):
             arguments=("bash", "-c", spec.command),
             # A session outlives the worktree of its first task, so it starts in its work folder.
             folder=work_folder if spec.session else Path(spec.claim.worktree),
-            environment=environment_of_work(prefixed),
+            variables=prefixed,
             sandbox=agent_sandbox(task, work_folder, is_session=spec.session),
             prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,

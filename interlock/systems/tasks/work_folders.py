@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from interlock import Settings
-from interlock.system.agents import kill_leftovers, process_label
+from interlock.system.agents import kill_leftovers
 from interlock.system.errors import InvalidPayloadError, UnknownRecordError
 from interlock.system.records import Records
 from interlock.systems.tasks.machines.agent.table import State as AgentState
@@ -41,9 +41,8 @@ def kill_leftovers_of(records: Records, agent: str) -> None:
         dead = records.views.record(agent).state == AgentState.DEAD
     except UnknownRecordError:
         return
-    kill_leftovers(
-        process_label(work_folder_of(agent, records.settings)) if dead else None, owner=agent
-    )
+    if dead:
+        kill_leftovers(work_folder_of(agent, records.settings), owner=agent)
 
 
 def delete_old_work_folders(settings: Settings) -> int:

@@ -11,11 +11,14 @@ import os
 import signal
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
+# Gets a line of an output without its end; returns whether to leave it out of the result.
+Takes: TypeAlias = Callable[[bytes], bool]
 GROUP_END_S = 1.0  # from SIGTERM until SIGKILL, where the caller does not say
 OUTPUT_BYTES_MAX = 16 * 1024
 LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -26,9 +29,13 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The exit code of a command, and the last 16 KiB of its output and of its errors."""
+    """How a command ended, with the last 16 KiB of its output and of its errors.
 
-    exit_code: int
+    `exit_code` is None if it did not end in its time, and a negative one is a signal's number.
+    `truncated` means that they are not all that it printed.
+    """
+
+    exit_code: int | None
     output: str
     errors: str
     truncated: bool
@@ -149,26 +156,37 @@ async def run_command(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     grace_s: float = GROUP_END_S,
+    within_s: float | None = None,
+    given: bytes = b"",
+    takes: Takes | None = None,
 ) -> CommandResult:
-    """Run a command without input to its end. Cancelling ends its whole group first.
+    """Run a command with an input to its end. Its whole group is ended first, also if cancelled.
 
-    Children that it left in the background are ended too. Raises OSError or ValueError if the
-    command cannot be started.
+    Children that it left in the background are ended too. `takes` gets each line of the output, and
+    says whether to leave it out of the result. After `within_s` the group is ended, and the exit
+    code is None. Raises OSError or ValueError if the command cannot be started.
     """
+    exit_code = None
     async with process_group(
-        command, reads=False, folder=folder, environment=environment, grace_s=grace_s
+        command, reads=bool(given), folder=folder, environment=environment, grace_s=grace_s
     ) as group:
-        _, output_pipe, errors_pipe = group.pipes
-        output, errors = Tail(output_pipe), Tail(errors_pipe)
+        stdin, output_pipe, errors_pipe = group.pipes
+        output = TailOfLines(output_pipe, takes) if takes else Tail(output_pipe)
+        errors = Tail(errors_pipe)
+        feeder = asyncio.create_task(_feed(stdin, given))
         readers = {asyncio.create_task(output.read()), asyncio.create_task(errors.read())}
         try:
-            exit_code = await group.leader_ended()
-            # A child in the background holds the pipes open until it ends.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    exit_code = await group.leader_ended()
+        finally:
+            # A child in the background holds the pipes open until it ends. What was printed before
+            # the end may still be in them.
             await group.end()
             _, unfinished = await asyncio.wait(readers, timeout=_REAP_S)
-        finally:
-            for reader in readers:
-                reader.cancel()
+            for task in (feeder, *readers):
+                task.cancel()
+            output.end()
     truncated = bool(unfinished) or output.cut or errors.cut
     return CommandResult(exit_code, output.text(), errors.text(), truncated)
 
@@ -184,13 +202,56 @@ class Tail:
     async def read(self) -> None:
         """Read the stream to its end."""
         while chunk := await self._stream.read(_READ_BYTES):
-            self._kept += chunk
-            if len(self._kept) > OUTPUT_BYTES_MAX:
-                self._kept, self.cut = self._kept[-OUTPUT_BYTES_MAX:], True
+            self.keep(chunk)
+
+    def keep(self, chunk: bytes) -> None:
+        """Keep what was read."""
+        self._kept += chunk
+        if len(self._kept) > OUTPUT_BYTES_MAX:
+            self._kept, self.cut = self._kept[-OUTPUT_BYTES_MAX:], True
+
+    def end(self) -> None:
+        """Keep what is left when nothing more is read."""
 
     def text(self) -> str:
         """Return the kept bytes as text that any log can hold."""
         return text_of(self._kept)
+
+
+class TailOfLines(Tail):
+    """Reads a stream of lines, and keeps the last 16 KiB without the lines that are taken."""
+
+    def __init__(self, stream: asyncio.StreamReader, takes: Takes) -> None:
+        super().__init__(stream)
+        self._line, self._takes = b"", takes
+
+    def keep(self, chunk: bytes) -> None:
+        """Keep the lines that are complete, but for those that are taken."""
+        *lines, rest = (self._line + chunk).split(b"\n")
+        for line in lines:
+            self._sort_out(line)
+        # Only the end of a longer line can be kept, and nobody takes such a line.
+        self._line = rest[-_READ_BYTES - 1 :]
+
+    def end(self) -> None:
+        """Treat the rest without a line end as the last line."""
+        if self._line:
+            self._sort_out(self._line)
+            self._line = b""
+
+    def _sort_out(self, line: bytes) -> None:
+        if not self._takes(line):
+            super().keep(line + b"\n")
+
+
+async def _feed(stdin: StreamWriter | None, given: bytes) -> None:
+    if stdin is None:
+        return
+    # A command may end without reading its standard input.
+    with suppress(ConnectionError):
+        stdin.write(given)
+        await stdin.drain()
+    stdin.close()
 
 
 async def uninterrupted(ending: Coroutine[object, object, None]) -> None:

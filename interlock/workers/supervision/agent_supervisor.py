@@ -11,10 +11,10 @@ from interlock.workers.engine.records import Records
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.supervision.launch import LaunchSpec
-from interlock.workers.supervision.leased_process import Command
 from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor
+from interlock.workers.supervision.work_command import Command
 
 STOPPED = "stopped"  # the reason for ending an agent whose lease is to end
 

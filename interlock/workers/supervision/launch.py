@@ -54,11 +54,6 @@ class LaunchSpec:
     work_folder: str
     worker: str = field(default_factory=this_worker)
 
-    @property
-    def process_label(self) -> str:
-        """The label that marks every process that the supervisor starts."""
-        return label_of(self.key, Path(self.work_folder))
-
     def write(self) -> Path:
         """Write the spec into the work folder, and return its file."""
         file = Path(self.work_folder) / SPEC_FILE
@@ -84,28 +79,6 @@ class LaunchSpec:
     def read(cls, file: Path) -> Self:
         """Read the file that `write` wrote. Raises FileNotFoundError, ValidationError."""
         return TypeAdapter(cls).validate_json(file.read_bytes())
-
-
-def process_label(work_folder: Path) -> str | None:
-    """Return the label of all processes that a work folder's supervisor started, or None.
-
-    None means that no supervisor was started there.
-    """
-    try:
-        key = str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
-        return label_of(key, work_folder)
-    except (FileNotFoundError, json.JSONDecodeError):
-        # A supervisor starts only after its file is complete.
-        return None
-
-
-def label_of(key: str, work_folder: Path) -> str:
-    """Return the label of all processes started under a lease. Leftover ones are found by it.
-
-    Another deployment on this computer may have a record with the same id, and so the same key, but
-    not the same folder.
-    """
-    return f"{key} {work_folder.absolute()}"
 
 
 class ForkServerLink:

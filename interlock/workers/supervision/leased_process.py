@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.work import EffectWork
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
-from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.supervision.work_command import Command, process_label
 
 POLL_S = 0.1
 SLEPT = "slept"  # the note of a record whose work was at rest while its computer slept
@@ -27,28 +26,6 @@ class FolderDeletedError(RuntimeError):
     Nothing is reported of that, because a person who deletes the home of a deployment deletes its
     store as well.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A command, and everything that its process is started with.
-
-    The prompt is its standard input, which is closed after it unless `more_follows`. `output` and
-    `errors` are the logs of what it prints, in the work folder of its supervisor unless they have a
-    whole path; with `reads_output` its output is also read line by line. It may have a sandbox. By
-    default its label is that of its supervisor.
-    """
-
-    arguments: tuple[str, ...]
-    folder: Path
-    environment: Mapping[str, str]
-    sandbox: Sandbox | None
-    output: Path = Path("output.log")
-    errors: Path = Path("errors.log")
-    process_label: str = ""
-    prompt: str = ""
-    more_follows: bool = False
-    reads_output: bool = False
 
 
 class LeasedProcess:
@@ -88,18 +65,15 @@ class LeasedProcess:
     def start(self) -> AgentProcess:
         """Start the process. Raises SpawnError."""
         command, self._kill_by = self.command, self._kill_deadline()
-        arguments: Sequence[str] = command.arguments
-        if command.sandbox is not None:
-            arguments = command.sandbox.around(arguments, command.folder)
         return AgentProcess.start(
-            arguments,
+            command.confined,
             folder=command.folder,
             environment=command.environment,
             prompt=command.prompt,
             more_follows=command.more_follows,
             reads_output=command.reads_output,
-            logs=LogFiles(command.output, command.errors, self._log_bytes_max),
-            label=command.process_label,
+            logs=LogFiles(*command.log_files, self._log_bytes_max),
+            label=process_label(command.logs),
             kill_by=self._kill_by,
         )
 

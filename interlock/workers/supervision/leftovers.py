@@ -8,8 +8,10 @@ agent works by then.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from interlock.workers.processes.agent.containment import kill_labelled
+from interlock.workers.supervision.work_command import process_label
 
 END_S_MAX = 10.0
 
@@ -18,8 +20,12 @@ class LeftoversError(OSError):
     """Processes that an agent left running cannot be killed. Try again a little later."""
 
 
-def kill_leftovers(label: str | None, *, owner: str) -> None:
-    """Kill the processes on this host with an agent's label. Raises LeftoversError."""
+def kill_leftovers(logs: Path, *, owner: str) -> None:
+    """Kill the processes on this host of commands whose logs are in a folder.
+
+    Raises LeftoversError.
+    """
+    label = process_label(logs)
     # Only Linux shows the environment of other processes.
-    if label and sys.platform == "linux" and not kill_labelled(label, within_s=END_S_MAX):
+    if sys.platform == "linux" and not kill_labelled(label, within_s=END_S_MAX):
         raise LeftoversError(f"a process that {owner} left behind cannot be ended")

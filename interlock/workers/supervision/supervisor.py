@@ -31,14 +31,15 @@ from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import EffectWork
+from interlock.workers.files.private import make_folders
 from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.launch import LaunchSpec, take_over_and_supervise
 from interlock.workers.supervision.leased_process import (
-    Command,
     FolderDeletedError,
     LeasedProcess,
 )
+from interlock.workers.supervision.work_command import Command
 
 # Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
@@ -78,7 +79,7 @@ class Supervisor(ABC):
 
     def __init__(self, spec: LaunchSpec, records: Records) -> None:
         self.records, self.dispatch = records.named(self.effect.name), records.dispatch
-        self.work_folder, self.process_label = Path(spec.work_folder), spec.process_label
+        self.work_folder = Path(spec.work_folder)
         dispatch, self.resources = self.dispatch, Resources(records.settings)
         lease_s = records.effect(self.machine, self.effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
@@ -164,12 +165,9 @@ class Supervisor(ABC):
         supervisor dies, the process is killed. Raises OSError if it cannot be started.
         """
         log_bytes_max = self.records.settings.agent_log_bytes_max
-        logged = replace(
-            command,
-            output=self.work_folder / command.output,
-            errors=self.work_folder / command.errors,
-            process_label=command.process_label or self.process_label,
-        )
+        logged = replace(command, logs=self.work_folder / command.logs)
+        if logged.logs != self.work_folder:
+            make_folders(logged.logs)
         process = LeasedProcess(
             logged, leases, log_bytes_max=log_bytes_max, work_folder=self.work_folder
         )

@@ -100,7 +100,7 @@ def check_variables(workspace: RunWorkspace, run: Record, load: Record) -> None:
     variables = (workspace.folder / "variables.txt").read_text().splitlines()
     assert variables == sorted(
         [
-            f"INTERLOCK_AGENT_MARK={load.id}:1.0:{variables[0].rpartition(':')[2]}",
+            f"INTERLOCK_AGENT_MARK={Path(load.data['log_path']).parent}",
             "INTERLOCK_CODON=load",
             "INTERLOCK_ITERATION=",
             "INTERLOCK_PREVIOUS_SESSION=",

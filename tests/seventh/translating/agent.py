@@ -68,7 +68,7 @@ class Translator(agents.AgentSupervisor):
         return agents.Command(
             arguments=("bash", "-c", self.data["agent"]),
             folder=self.folder,
-            environment=agents.environment_of_work(variables),
+            variables=variables,
             sandbox=self.sandbox and own_sandbox(self.sandbox, self.folder),
             prompt="".join(f"{it['term']}: {it['translation']}\n" for it in self.data["glossary"]),
         )

@@ -19,8 +19,8 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process_table import has_variable
 from interlock.workers.supervision import leftovers
-from interlock.workers.supervision.launch import label_of
 from interlock.workers.supervision.leftovers import LeftoversError
+from interlock.workers.supervision.work_command import process_label
 from tests.processes import PROC
 from tests.systems.tasks.claims import Claimed, claimed
 from tests.systems.threads.threads import client_of
@@ -58,7 +58,7 @@ def agent(client: Client) -> Claimed:
 @pytest.fixture
 def process_of_agent(client: Client, agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
     """Return a process that an agent started, in a session of its own."""
-    label = label_of(agent.agent.key, agent.names.work_folder(client.settings))
+    label = process_label(agent.names.work_folder(client.settings))
     with sleeping(label) as process:
         yield process
         process.kill()
@@ -93,12 +93,12 @@ def test_a_process_of_a_living_agent_is_not_killed(
     assert process_of_agent.poll() is None
 
 
-def test_an_agent_of_another_deployment_with_the_same_key_is_left_alone(
+def test_an_agent_of_another_deployment_with_the_same_id_is_left_alone(
     client: Client, agent: Claimed, tmp_path: Path
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
-    with sleeping(label_of(agent.agent.key, tmp_path / "other")) as other:
+    with sleeping(process_label(tmp_path / "other")) as other:
         kill_leftovers_of(client.records, agent.names.agent)
 
         assert other.poll() is None
@@ -109,9 +109,6 @@ def test_an_agent_that_was_never_started_on_this_computer_has_no_leftovers(
     client: Client, agent: Claimed, process_of_agent: subprocess.Popen[bytes]
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
-    (agent.names.work_folder(client.settings) / "launch.json").write_text("{")
-
-    kill_leftovers_of(client.records, agent.names.agent)
     kill_leftovers_of(client.records, "b/agent~nobody~1")
 
     assert process_of_agent.poll() is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +18,10 @@ from interlock.workers.processes.agent.process import (
 )
 from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.leased_process import (
-    Command,
     FolderDeletedError,
     LeasedProcess,
 )
+from interlock.workers.supervision.work_command import Command
 
 
 def ended(
@@ -36,11 +35,8 @@ def ended(
     command = Command(
         arguments=("bash", "-c", script),
         folder=folder,
-        environment={"PATH": os.environ["PATH"]},
-        output=folder / "output.log",
-        errors=folder / "errors.log",
         sandbox=None,
-        process_label=str(folder),
+        logs=folder,
     )
     process = leased(command, *works, work_folder=work_folder or folder)
     return process.run(read=AgentProcess.reports, act=act, started=lambda _: None)

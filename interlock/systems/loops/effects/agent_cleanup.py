@@ -9,7 +9,7 @@ from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import remove_worktree, worktrees
-from interlock.system.agents import Sandbox, kill_leftovers, process_label
+from interlock.system.agents import Sandbox, kill_leftovers
 from interlock.systems.loops.machines.loop.data import Life, LoopData
 from interlock.systems.loops.paths import AgentPaths
 
@@ -23,7 +23,7 @@ def agent_cleanup(work: EffectWork[LoopData]) -> None:
     record: Life = records.views.record(work.record.id)
     paths, data = AgentPaths(record.id, records.settings), record.data
     for attempt in (data["attempt"] - 1, data["attempt"]):
-        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
+        kill_leftovers(paths.session(attempt), owner=record.id)
     if records.views.holds(paths.name):
         return  # the next life of this name works in the same worktree already
     try:

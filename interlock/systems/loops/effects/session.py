@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock import EffectWork, Outcome
-from interlock.system.agents import hand_over, kill_leftovers, process_label
+from interlock.system.agents import hand_over, kill_leftovers
 from interlock.systems.loops.machines.loop.data import LoopData
 from interlock.systems.loops.machines.loop.names import Trigger
 from interlock.systems.loops.paths import AgentPaths
@@ -15,7 +15,7 @@ def session(work: EffectWork[LoopData]) -> Outcome | None:
     paths = AgentPaths(record.id, work.records.settings)
     # If a supervisor died together with its watchdog, their session still runs in this worktree.
     for attempt in (data["attempt"] - 1, data["attempt"]):
-        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
+        kill_leftovers(paths.session(attempt), owner=record.id)
     try:
         hand_over(work, "interlock.systems.loops.supervisor", paths.session(data["attempt"]))
     except OSError as refusal:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from dataclasses import replace
 
-from interlock.system.agents import Command, environment_of_work
+from interlock.system.agents import Command
 from interlock.system.files import PrivateFile
 from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.paths import (
@@ -19,6 +17,15 @@ from interlock.systems.runs.paths import (
 from interlock.systems.runs.plan.model import OutputFormat, SentinelEventName
 from interlock.systems.runs.sequence import Execution, NextCodon
 
+# The settings that the process of a model's codon needs.
+MODEL_SETTINGS = (
+    "model_base_url",
+    "model_api_key",
+    "model_attempts_max",
+    "model_timeout_s",
+    "model_prices",
+)
+
 
 class CodonCommands:
     """The commands of one execution. `previous` is the execution whose session it continues."""
@@ -29,21 +36,17 @@ class CodonCommands:
         start: NextCodon,
         paths: CodonPaths,
         previous: Execution | None,
-        *,
-        process_label: str,
     ) -> None:
         self.context, self.start, self.codon = context, start, start.codon
-        self.paths, self.previous, self.process_label = paths, previous, process_label
+        self.paths, self.previous = paths, previous
 
     def shell(self, script: str, **more: str) -> Command:
         """Return the command that runs a shell script in the workspace."""
         return Command(
             arguments=("bash", "-c", script),
             folder=self.context.workspace,
-            environment=self.environment(more),
-            output=self.paths.output,
-            errors=self.paths.errors,
-            process_label=self.process_label,
+            variables={**self.variables(), **more},
+            logs=self.paths.folder,
             sandbox=self.context.sandbox(),
         )
 
@@ -59,22 +62,17 @@ class CodonCommands:
             return replace(self.shell(codon.command), reads_output=reads_output)
         assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
         self._copy_conversation()
-        # Without -P, Python would take a folder `interlock` of the workspace for Interlock.
-        arguments = (sys.executable, "-P", "-m", "interlock.systems.runs.codon.model_agent")
         variables = {
             MODEL_VARIABLE: str(codon.model),
             CONVERSATION_VARIABLE: str(self.paths.conversation),
             COSTS_LIMITED_VARIABLE: "1" if self.context.limits_costs(codon) else "",
         }
-        return replace(
-            self.shell("true", **self.context.model_settings(), **variables),
-            arguments=arguments,
-            prompt=codon.prompt,
-            reads_output=reads_output,
-            sandbox=None,  # a program of Interlock, which runs no other
+        agent = self.shell("true", **variables).trusted(
+            "interlock.systems.runs.codon.model_agent", self.context.settings, *MODEL_SETTINGS
         )
+        return replace(agent, prompt=codon.prompt, reads_output=reads_output)
 
-    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """Return the variables of its processes; those of the plan overrule this computer's."""
         loop_context = self.start.loop_context
         about_codon = {
@@ -85,12 +83,8 @@ class CodonCommands:
             "REPORT_KINDS": "session",
             "PREVIOUS_SESSION": self.start.previous_session_id or "",
         }
-        return environment_of_work(
-            self.context.plan.environment,
-            self.codon.environment,
-            {f"INTERLOCK_{name}": value for name, value in about_codon.items()},
-            more or {},
-        )
+        described = {f"INTERLOCK_{name}": value for name, value in about_codon.items()}
+        return {**self.context.plan.environment, **self.codon.environment, **described}
 
     def _copy_conversation(self) -> None:
         """Copy the conversation as it was at the end of the execution that this one continues."""

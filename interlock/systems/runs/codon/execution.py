@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, assert_never
 
 from interlock import EffectWork, KernelError, Outcome
 from interlock.git.errors import GitError
 from interlock.system.agents import (
-    LABEL_VARIABLE,
     AgentProcess,
     Command,
     Exit,
@@ -78,14 +78,13 @@ class CodonExecution:
     ) -> None:
         self.context, self.start, self.codon = context, start, start.codon
         self.paths, self.work, self.leases = paths, work, (context.work, work)
-        agent_label, sentinels_label = paths.process_labels(self.work.key)
-        self.commands = CodonCommands(context, start, paths, previous, process_label=agent_label)
+        self.commands = CodonCommands(context, start, paths, previous)
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
         self.output_stream = report_stream(self.format, has_session=True)
         self.report_stream = report_stream(has_session=True)
-        environment = self.commands.environment({LABEL_VARIABLE: sentinels_label})
-        self.host = context.sentinel_host(start, environment)
+        command = replace(self.commands.shell("true"), logs=paths.sentinels)
+        self.host = context.sentinel_host(start, command)
         # Events from before the sentinels are loaded; None once they are.
         self.early_events: list[SentinelEvent] | None = []
         self.limits = CodonLimits(self.codon, context.plan.budget, usage)

@@ -90,13 +90,8 @@ class Rig:
         return self.workspace / path
 
     def _run(self, number: int, arguments: tuple[str, ...], folder: Path, timeout_s: int) -> None:
-        command = replace(
-            self.base,
-            arguments=arguments,
-            folder=folder,
-            output=self.base.output.with_name(f"rig-{number}.log"),
-            errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
-        )
+        log_name = f"rig-{number}"
+        command = replace(self.base, arguments=arguments, folder=folder, log_name=log_name)
         until = time.monotonic() + timeout_s
 
         def act(running: AgentProcess) -> None:

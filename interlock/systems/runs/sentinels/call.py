@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock import CallError, KernelError
 from interlock.system.agents import (
+    Command,
     ReportListener,
-    Sandbox,
-    Tail,
     UsageAdded,
     check_command,
-    process_group,
     report_stream,
-    text_of,
 )
 from interlock.system.text import sentence
 from interlock.systems.runs.sentinels.call_timing import Batch
@@ -33,8 +27,6 @@ OUTPUT_BYTES_MAX = 4 * 1024
 MATERIAL_BYTES_MAX = 256 * 1024
 NOT_A_COMMAND = (126, 127)
 CALL_END_S = 0.2  # from SIGTERM until SIGKILL, for the command of a sentinel
-_READ_S = 2.0
-_CHUNK_BYTES = 64 * 1024
 
 # Called with micro-dollars as soon as they are known to be spent, however the call ends.
 BookCost: TypeAlias = Callable[[int], None]
@@ -86,22 +78,18 @@ class CommandCall:
 
     sentinel: str
     codon: str
-    command: str
-    folder: Path
-    environment: Mapping[str, str]
-    sandbox: Sandbox | None
+    command: Command
     timeout_s: float
 
     def check(self) -> None:
         """Refuse a command that no shell could run. Raises FatalSentinelError."""
         try:
-            check_command(self.command, self.folder)
+            check_command(self.command.arguments[-1], self.command.folder)
         except CallError as error:
             raise FatalSentinelError(str(error)) from error
 
     async def __call__(self, events: Batch, book: BookCost) -> str:
         """Run the command once."""
-        output = _Output(book)
         message = {
             "sentinel": self.sentinel,
             "codon": self.codon,
@@ -109,46 +97,22 @@ class CommandCall:
         }
         line = json.dumps(message, default=str).encode() + b"\n"
         try:
-            exit_code, errors = await self._run(line, output)
-        except TimeoutError as error:
-            problem = f"the command did not end within {self.timeout_s:g} s"
-            raise SentinelCallError(problem, output.text) from error
+            ended = await self.command.run(
+                line, within_s=self.timeout_s, grace_s=CALL_END_S, takes=_Costs(book).takes
+            )
         except OSError as error:
             problem = f"the command could not be started: {sentence(str(error))}"
             raise SentinelCallError(problem) from error
-        if exit_code == 0:
-            return output.text
-        last = sentence(errors.strip().rpartition("\n")[2])
-        problem = f"the command ended with exit code {exit_code}" + (f": {last}" if last else "")
-        kind = FatalSentinelError if exit_code in NOT_A_COMMAND else SentinelCallError
-        raise kind(problem, output.text)
-
-    async def _run(self, line: bytes, output: _Output) -> tuple[int, str]:
-        command = ["/usr/bin/env", "bash", "-c", self.command]
-        if self.sandbox is not None:
-            command = self.sandbox.around(command, self.folder)
-        async with process_group(
-            command,
-            reads=True,
-            folder=self.folder,
-            environment=self.environment,
-            grace_s=CALL_END_S,
-        ) as group:
-            stdin, stdout, stderr = group.pipes
-            errors = Tail(stderr)
-            feeder = asyncio.create_task(_feed(stdin, line))
-            readers = {asyncio.create_task(output.read(stdout)), asyncio.create_task(errors.read())}
-            try:
-                async with asyncio.timeout(self.timeout_s):
-                    exit_code = await group.leader_ended()
-            finally:
-                # The costs that the command printed before its end may still be in the pipe.
-                await group.end()
-                await asyncio.wait(readers, timeout=_READ_S)
-                for task in (feeder, *readers):
-                    task.cancel()
-                output.end()
-        return exit_code, errors.text()
+        code, output = ended.exit_code, last_text(ended.output).strip()
+        if code == 0:
+            return output
+        if code is None:
+            problem = f"the command did not end within {self.timeout_s:g} s"
+            raise SentinelCallError(problem, output)
+        last = sentence(ended.errors.strip().rpartition("\n")[2])
+        problem = f"the command ended with exit code {code}" + (f": {last}" if last else "")
+        kind = FatalSentinelError if code in NOT_A_COMMAND else SentinelCallError
+        raise kind(problem, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +138,13 @@ class ModelCall:
         except TimeoutError as error:
             problem = f"{self.model} did not answer within {self.timeout_s:g} s"
             raise SentinelCallError(problem) from error
-        return text_of(answer.encode(errors="replace")[-OUTPUT_BYTES_MAX:])
+        return last_text(answer)
+
+
+def last_text(answer: str) -> str:
+    """Return the end of an answer, as text that any log can hold."""
+    end = answer.encode(errors="replace")[-OUTPUT_BYTES_MAX:].decode(errors="replace")
+    return end.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def instructions(prompt: str, *, sentinel: str, codon: str) -> str:
@@ -203,50 +173,22 @@ def material(events: Batch) -> str:
     return "\n".join(reversed(lines))
 
 
-class _Output(ReportListener):
-    """The standard output of a command: books the reported costs, and keeps the other lines."""
+class _Costs(ReportListener):
+    """Books the costs that a command reports among the lines of its output."""
 
     def __init__(self, book: BookCost) -> None:
         self._book = book
         self._reports = report_stream(only=["usage"])
-        self._line = self._last_bytes = b""
         self._is_usage = False
-
-    @property
-    def text(self) -> str:
-        return text_of(self._last_bytes).strip()
 
     def on_used(self, usage: UsageAdded) -> None:
         """Book it."""
         self._is_usage = True
         self._book(usage.cost_micro)
 
-    async def read(self, stream: StreamReader) -> None:
-        while chunk := await stream.read(_CHUNK_BYTES):
-            *lines, rest = (self._line + chunk).split(b"\n")
-            for line in lines:
-                self._take(line)
-            # Only the end of a longer line can be a part of the answer, and none is a report.
-            self._line = rest[-_CHUNK_BYTES - 1 :]
-
-    def end(self) -> None:
-        if self._line:
-            self._take(self._line)
-            self._line = b""
-
-    def _take(self, line: bytes) -> None:
+    def takes(self, line: bytes) -> bool:
+        """Book the usage in a line; return whether there is one."""
         self._is_usage = False
-        if b'"usage"' in line:
-            for report in self._reports.feed(line):
-                self.hear(report)
-        if not self._is_usage:
-            self._last_bytes = (self._last_bytes + line + b"\n")[-OUTPUT_BYTES_MAX:]
-
-
-async def _feed(stdin: StreamWriter | None, line: bytes) -> None:
-    assert stdin is not None, "started to read it"
-    # A command may end without reading its standard input.
-    with suppress(ConnectionError):
-        stdin.write(line)
-        await stdin.drain()
-    stdin.close()
+        for report in self._reports.feed(line) if b'"usage"' in line else ():
+            self.hear(report)
+        return self._is_usage

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from interlock.system.agents import Sandbox
+from interlock.system.agents import Command
 from interlock.systems.runs.machines.values import SentinelState, UnloadReason
 from interlock.systems.runs.sentinels.call import (
     CommandCall,
@@ -52,15 +51,13 @@ class SentinelHost:
         specifications: Iterable[SentinelSpecification],
         *,
         codon: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        sandbox: Sandbox | None,
+        command: Command,
         models: ModelAccess | None,
         clock_ms: Clock,
     ) -> None:
         self._specifications = tuple(specifications)
-        self._codon, self._folder, self._environment = codon, folder, dict(environment)
-        self._sandbox, self._models, self._clock_ms = sandbox, models, clock_ms
+        self._codon, self._command = codon, command
+        self._models, self._clock_ms = models, clock_ms
         self._journal = Journal()
         self._runners: dict[str, SentinelRunner] = {}
         self._refused: dict[str, SentinelState] = {}
@@ -161,13 +158,11 @@ class SentinelHost:
 
     def _call(self, specification: SentinelSpecification) -> SentinelCall:
         if specification.command is not None:
+            shell = ("/usr/bin/env", "bash", "-c", specification.command)
             command = CommandCall(
                 specification.id,
                 self._codon,
-                specification.command,
-                self._folder,
-                self._environment,
-                self._sandbox,
+                replace(self._command, arguments=shell),
                 specification.timeout_s,
             )
             command.check()

@@ -7,12 +7,11 @@ that cannot be checked has failed, and no exception is raised for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.system.agents import Sandbox, Tail, contained
+from interlock.system.agents import Command, Sandbox
 from interlock.system.files import UntrustedFolder
 from interlock.system.text import sentence
 from interlock.systems.tasks.verification.model_verdict import (
@@ -33,8 +32,6 @@ from interlock.systems.tasks.verification.signals import (
 TEST_S = 120.0  # for the command of one signal
 ANSWER_S = 60.0  # for the answer of a model
 OUTPUT_BYTES_MAX = 4 * 1024  # of the last output of a command that are kept
-KILL_AFTER_S = 60.0  # after its time, where this process cannot end it, its watchdog kills it
-_READ_S = 2.0
 
 
 async def check(
@@ -43,7 +40,6 @@ async def check(
     folder: Path,
     reviewer: AskModel | None,
     judge: AskModel | None,
-    environment: Mapping[str, str],
     sandbox: Sandbox | None = None,
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
@@ -54,7 +50,7 @@ async def check(
     `hide` hides secrets in what test commands have printed. The end of such a command, or
     a cancellation, ends every process that it started, also daemons.
     """
-    checker = _SignalChecker(folder, reviewer, judge, environment, sandbox, test_s, answer_s, hide)
+    checker = _SignalChecker(folder, reviewer, judge, sandbox, test_s, answer_s, hide)
     results: dict[int, SignalResult] = {}
     for last in (False, True):
         others_passed = all(result.passed for result in results.values())
@@ -80,7 +76,6 @@ class _SignalChecker:
     folder: Path
     reviewer: AskModel | None
     judge: AskModel | None
-    environment: Mapping[str, str]
     sandbox: Sandbox | None
     test_s: float
     answer_s: float
@@ -107,40 +102,20 @@ class _SignalChecker:
 
     async def _test(self, command: str) -> _Finding:
         # One stream keeps the order of the output; the newline keeps the command unchanged.
-        shell = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
-        if self.sandbox is not None:
-            shell = self.sandbox.around(shell, self.folder)
+        shell = ("/bin/sh", "-c", f"exec 2>&1\n{command}")
+        # It sees no setting of Interlock, and no variable about the work.
+        check = Command(arguments=shell, folder=self.folder, sandbox=self.sandbox)
         try:
-            exit_code, output = await self._run(shell)
+            ended = await check.run_contained(within_s=self.test_s)
         except (OSError, ValueError) as error:
             return _Finding(sentence(f"the command could not be run: {error}"))
+        exit_code = ended.exit_code
         if exit_code == 0:
             return _Finding("exit code 0", passed=True)
         late = f"it did not end within {self.test_s:g} s"
         how = late if exit_code is None else f"exit code {exit_code}"
-        last = self.hide(output).encode()[-OUTPUT_BYTES_MAX:].decode(errors="ignore")
+        last = self.hide(ended.output).encode()[-OUTPUT_BYTES_MAX:].decode(errors="ignore")
         return _Finding(f"{how}{LAST_OUTPUT}{last}" if last else f"{how}; no output")
-
-    async def _run(self, shell: Sequence[str]) -> tuple[int | None, str]:
-        """Return the exit code, or None if the command was too slow, and the end of its output."""
-        exit_code = None
-        # The limit is kept here; the watchdog kills the command if this process cannot.
-        kill_s = self.test_s + KILL_AFTER_S
-        async with contained(
-            shell, folder=self.folder, environment=self.environment, kill_s=kill_s
-        ) as command:
-            output = Tail(command.output)
-            reader = asyncio.create_task(output.read())
-            try:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self.test_s):
-                        exit_code = await command.ended()
-                # The pipe closes only when every process that the command started has ended.
-                await command.end()
-                await asyncio.wait({reader}, timeout=_READ_S)
-            finally:
-                reader.cancel()
-        return exit_code, output.text()
 
 
 def _check_files(root: Path, signal: ParsedSignal) -> _Finding:

@@ -13,7 +13,6 @@ from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, worktree_and_tip
 from interlock.system.agents import (
     Sandbox,
-    environment_of_check,
 )
 from interlock.system.records import Records
 from interlock.system.tables import Record
@@ -115,8 +114,6 @@ async def _check_signals(
         reviewer=reviewer,
         judge=judge,
         hide=records.redaction.text,
-        # A test command sees no setting of Interlock.
-        environment=environment_of_check(),
         # It runs the code of an agent.
         sandbox=check_sandbox(sandbox, str(record.data["repo"]), folder),
         test_s=settings.of(TaskSettings).verify_s,

@@ -20,13 +20,15 @@ from interlock.workers.processes.agent.containment import KINDS, LABEL_VARIABLE,
 from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec
 from interlock.workers.processes.agent.watchdog_client import read_report, start_watchdog
 from interlock.workers.processes.clock import clock
-from interlock.workers.processes.process_group import uninterrupted
+from interlock.workers.processes.process_group import CommandResult, Tail, uninterrupted
 
 CONTAINED_END_S = 1.0  # from SIGTERM until SIGKILL, for a contained command
 # How long the watchdog may take to report the start of a command, and later that all has ended.
 START_S_MAX = 20.0
 END_S_MAX = CONTAINED_END_S + 3 * KILL_S_MAX
 LOST = "its watchdog was lost"
+KILL_AFTER_S = 60.0  # after its time, where this process cannot end it, its watchdog kills it
+_READ_S = 2.0
 
 
 class ContainedCommand:
@@ -133,6 +135,32 @@ async def contained(
             yield running
         finally:
             await uninterrupted(running.end())
+
+
+async def run_contained(
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], within_s: float
+) -> CommandResult:
+    """Run a command, and end all that it has started when it has ended, or after `within_s`.
+
+    The exit code of one that is late is None. Its errors are a part of its output. Raises OSError
+    or ValueError if it cannot be started.
+    """
+    exit_code = None
+    # The limit is kept here; the watchdog kills the command if this process cannot.
+    kill_s = within_s + KILL_AFTER_S
+    async with contained(command, folder=folder, environment=environment, kill_s=kill_s) as running:
+        output = Tail(running.output)
+        reader = asyncio.create_task(output.read())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    exit_code = await running.ended()
+            # The pipe closes only when every process that the command started has ended.
+            await running.end()
+            _, unfinished = await asyncio.wait({reader}, timeout=_READ_S)
+        finally:
+            reader.cancel()
+    return CommandResult(exit_code, output.text(), "", bool(unfinished) or output.cut)
 
 
 async def _reader(stack: ExitStack, pipe: IO[bytes] | None) -> asyncio.StreamReader:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import pytest
@@ -32,7 +31,6 @@ from interlock.systems.runs.codon.conversation import (
 )
 from interlock.systems.runs.codon.model_agent import FAILED, STOPPED
 from interlock.systems.runs.codon.model_reports import ReportWriter
-from interlock.systems.runs.context import RunContext
 from interlock.systems.runs.failure import classify_failure
 from interlock.systems.runs.machines.values import FailureType
 from interlock.workers.config import Settings
@@ -49,6 +47,7 @@ from interlock.workers.supervision.reports import (
     WorkFinished,
 )
 from interlock.workers.supervision.streams.interlock import InterlockStream, ReportKinds
+from interlock.workers.supervision.work_command import Command
 from tests.fakes.span_receiver import span_receiver
 
 ReportType = TypeVar("ReportType")
@@ -501,9 +500,9 @@ def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
 def test_the_process_may_send_spans_where_its_supervisor_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    supervised: Any = SimpleNamespace(settings=Settings())
-    assert "INTERLOCK_TRACES" not in RunContext.model_settings(supervised)
+    command = Command(arguments=(), folder=Path(), sandbox=None, variables={})
+    assert "INTERLOCK_TRACES" not in command.trusted("agent", Settings()).environment
 
     monkeypatch.setattr(Tracing, "tracer", NoOpTracer())
 
-    assert RunContext.model_settings(supervised)["INTERLOCK_TRACES"] == "otlp"
+    assert command.trusted("agent", Settings()).environment["INTERLOCK_TRACES"] == "otlp"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -19,7 +18,8 @@ from interlock.systems.runs.codon.rig_copy import main
 from interlock.systems.runs.plan.rig import RigCommand, RigCopy, RigFolder
 from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.processes.clock import clock
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.leased_process import LeasedProcess
+from interlock.workers.supervision.work_command import Command
 
 LOG_BYTES_MAX = 100_000
 GOOD_S = 60.0
@@ -63,11 +63,8 @@ class Site:
         base = Command(
             arguments=("true",),
             folder=self.workspace,
-            environment={"PATH": os.environ["PATH"]},
-            output=self.logs / "output.log",
-            errors=self.logs / "errors.log",
             sandbox=None,
-            process_label=str(self.workspace),
+            logs=self.logs,
         )
         rig = Rig(items, self.workspace, base, self.run, lambda: self.order)
         return rig.set_up()

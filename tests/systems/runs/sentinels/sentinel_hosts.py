@@ -14,7 +14,7 @@ from interlock.systems.runs.sentinels.call_timing import BatchingKind, BatchingS
 from interlock.systems.runs.sentinels.host import SentinelHost
 from interlock.systems.runs.sentinels.specification import SentinelSpecification
 from interlock.systems.runs.sentinels.trigger import SentinelEvent, SentinelTrigger
-from interlock.workers.config import environment_without_settings
+from interlock.workers.supervision.work_command import Command
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -36,6 +36,11 @@ def sentinel(name: str = "eye", command: str | None = None, **more: Any) -> Sent
     )
 
 
+def command_in(folder: Path) -> Command:
+    """Return what is run with the arguments of a sentinel."""
+    return Command(arguments=(), folder=folder, sandbox=None, variables={"COLOUR": "blue"})
+
+
 def host_in(
     folder: Path, *specifications: SentinelSpecification, models: ModelAccess | None = None
 ) -> SentinelHost:
@@ -43,9 +48,7 @@ def host_in(
     return SentinelHost(
         specifications,
         codon="tidy",
-        folder=folder,
-        environment={**environment_without_settings(), "COLOUR": "blue"},
-        sandbox=None,
+        command=command_in(folder),
         models=models,
         clock_ms=lambda: next(_MOMENTS),
     )

@@ -14,6 +14,7 @@ from interlock.systems.runs.sentinels.call import BookCost, FatalSentinelError, 
 from interlock.systems.runs.sentinels.host import SentinelHost
 from tests.systems.runs.sentinels.sentinel_hosts import (
     calls_in,
+    command_in,
     ends,
     host_in,
     no_thread_left,
@@ -249,9 +250,7 @@ def refusal(folder: Path, models: Models | None, **changes: str) -> str:
     host = SentinelHost(
         [sentinel(**{**WITH_MODEL, **changes})],
         codon="tidy",
-        folder=folder,
-        environment={},
-        sandbox=None,
+        command=command_in(folder),
         models=models,
         clock_ms=lambda: 1,
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.systems.tasks.verification import check as check_module
 from interlock.systems.tasks.verification.check import OUTPUT_BYTES_MAX, check
 from interlock.systems.tasks.verification.model_verdict import UNCONFIGURED, AskModel
 from interlock.systems.tasks.verification.signals import (
@@ -19,6 +17,7 @@ from interlock.systems.tasks.verification.signals import (
     SignalResult,
 )
 from interlock.workers.gateways.server import free_port
+from interlock.workers.processes.agent import contained
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -44,7 +43,7 @@ async def hangs(instruction: str) -> object:
 
 
 def checked(folder: Path, *pairs: tuple[str, str], **options: Any) -> CompletionVerdict:
-    needed = {"reviewer": None, "judge": None, "environment": dict(os.environ)}
+    needed = {"reviewer": None, "judge": None}
     signals = [ParsedSignal(*pair) for pair in pairs]
     return asyncio.run(check(signals, folder=folder, **{**needed, **options}))
 
@@ -180,10 +179,12 @@ def test_a_character_cut_in_two_is_left_out(tmp_path: Path) -> None:
     assert len(last.encode()) == OUTPUT_BYTES_MAX - 1
 
 
-def test_a_test_command_has_the_environment_that_was_given(tmp_path: Path) -> None:
-    command = 'test "$GIVEN" = yes && test -z "$HOME"'
+def test_a_test_command_sees_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIVEN", "yes")
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
+    command = 'test "$GIVEN" = yes && test -z "$INTERLOCK_STORE_URL"'
 
-    assert only(tmp_path, "test_passes", command, environment={"GIVEN": "yes"}).passed
+    assert only(tmp_path, "test_passes", command).passed
 
 
 def test_a_test_that_hangs_fails_and_leaves_no_grandchild(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_background_processes_of_a_passing_test_are_ended_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The process keeps the output open: a check that read to its end first would never return.
-    monkeypatch.setattr(check_module, "_READ_S", 600.0)
+    monkeypatch.setattr(contained, "_READ_S", 600.0)
     command = f"{STUBBORN} until [ -s pid ]; do sleep 0.01; done"
 
     assert only(tmp_path, "test_passes", command).passed
@@ -228,10 +229,7 @@ def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
 
     async def cancelled() -> None:
         signals = [ParsedSignal("test_passes", f"{STUBBORN} wait")]
-        environment = dict(os.environ)
-        task = asyncio.create_task(
-            check(signals, folder=tmp_path, reviewer=None, judge=None, environment=environment)
-        )
+        task = asyncio.create_task(check(signals, folder=tmp_path, reviewer=None, judge=None))
         while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)
         task.cancel()

@@ -378,7 +378,7 @@ def test_a_capability_that_ignores_a_stop_is_waited_for_within_limits(
 
 def test_a_deadline_ends_the_grandchildren_of_a_command(tmp_path: Path) -> None:
     @LOW
-    async def shell(*, command: str) -> int:
+    async def shell(*, command: str) -> int | None:
         """Run a command."""
         return (await run_command(["bash", "-c", command], folder=tmp_path)).exit_code
 
