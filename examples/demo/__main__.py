@@ -29,11 +29,12 @@ from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.systems.threads.requests import read_request, request_files
 from interlock.workers.client import Client
-from interlock.workers.config import as_variable, read_settings
+from interlock.workers.config import read_settings
 from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.ops.up import console_link, keep_alive
+from interlock.workers.setting_values import as_variable
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.command import guarded
 from interlock.workers.terminal.page import StateName

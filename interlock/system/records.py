@@ -3,12 +3,12 @@
 A handler gets an `EffectWork`, a command and a page get a `Client`. Both have `records`, which are
 the records as that actor reads and changes them. A sweep is given them:
 
-    def due(records: Records) -> list[int]:  # the partitions, 0 to 63, with something to do
-        return [0]
+    def due(records: Records) -> list[int]:  # the partitions, of 64, with something to do
+        return records.views.partitions("translation", [State.WAITING])
 
     def run(records: Records, partition: int) -> Counter[str]:
         machine = records.machine("translation")
-        late = records.views.ids(machine, states=[State.WAITING])
+        late = records.views.ids(machine, partition=partition, states=[State.WAITING])
         return act_on_each({one: partial(remind, records, one) for one in late})
 
     SWEEPS = (Sweep("translations", due, run, periods=60),)  # each 60 periods of the sweeps

@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from interlock.extras import needed
 from interlock.systems import NAMES
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems, add_systems_of
 from interlock.workers.engine.system import CommandRow, Panel, SystemsError, load
 from interlock.workers.specs.module import names_in
 from interlock.workers.systems import command_rows
@@ -223,7 +223,7 @@ def add_those_of_up() -> None:
     up_file, config = (import_module(f"interlock.workers.{name}") for name in ("up_file", "config"))
     with suppress(config.SettingsError):  # the command that is run says it
         settings = up_file.settings_here()
-        add_systems(settings.systems, settings.capabilities_root)
+        add_systems_of(settings)
 
 
 def run() -> None:

@@ -36,7 +36,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
 from interlock.workers.engine.outlook import outlook_of
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.printed_calls import PrintedCalls
 from interlock.workers.engine.record_filter import Wanted, record_filter
@@ -73,7 +73,7 @@ class Client(CardCalls, DiffCalls, PrintedCalls, WorkflowCalls):
         self.settings, self.actor = settings or local_settings(), actor
         self.machines: Mapping[str, Machine] = LISTED if machines is None else machines
         self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
-        add_systems(self.settings.systems, self.settings.capabilities_root)
+        add_systems_of(self.settings)
         every = MACHINES if machines is None else machines
         check_actor(actor, every)
         # Somebody waits for the answer of each call, and may repeat it.

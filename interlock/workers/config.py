@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
     Field,
     NonNegativeFloat,
+    PrivateAttr,
     ValidationError,
     create_model,
     field_validator,
@@ -47,6 +49,7 @@ LogFormat = Literal["console", "json"]
 
 
 S = TypeVar("S", bound=BaseModel)
+NO_SETTING = "is no setting; see docs/configuration.md"
 
 
 class SetupError(Exception):
@@ -67,8 +70,6 @@ class SystemSettings(VariableModel):
         class TranslationSettings(SystemSettings):
             languages: tuple[str, ...] = ("de", "fr")  # INTERLOCK_LANGUAGES=de,fr
     """
-
-    HIDDEN_FILES: ClassVar[tuple[str, ...]] = ()
 
 
 class Settings(VariableModel):
@@ -196,15 +197,37 @@ class Settings(VariableModel):
             raise ValueError("write a port of at most 65535, or HOST:PORT")
         return f"{host or '127.0.0.1'}:{port}"
 
+    # The variables of systems that do not come with Interlock, and the models of their settings.
+    _others: dict[str, str] = PrivateAttr(default_factory=dict)
+    _models: list[type[SystemSettings]] = PrivateAttr(default_factory=list)
+
+    def model_post_init(self, others: Any, /) -> None:
+        """Keep the values that only systems can judge which do not come with Interlock."""
+        self._others.update(others or {})
+
     def of(self, part: type[S]) -> S:
         """Return the settings of a system; their defaults if the deployment does not run it."""
-        return self if isinstance(self, part) else part()
+        if isinstance(self, part):
+            return self
+        values = {name: value for name, value in self._others.items() if name in part.model_fields}
+        return _checked(lambda: part(**values))
 
-    @classmethod
-    def hidden_files(cls) -> set[str]:
-        """Return the settings that name files which the commands of agents must not see."""
-        named = (vars(part).get("HIDDEN_FILES", ()) for part in cls.__mro__)
-        return {name for names in named for name in names}
+    @property
+    def others(self) -> Mapping[str, str]:
+        """The values of variables of systems that do not come with Interlock, by their fields."""
+        return MappingProxyType(self._others)
+
+    @property
+    def parts(self) -> tuple[SystemSettings, ...]:
+        """The settings of the systems that do not come with Interlock, once `admit` knows them."""
+        return tuple(self.of(model) for model in self._models)
+
+    def admit(self, models: Iterable[type[SystemSettings]]) -> None:
+        """Read the settings of systems that do not come with Interlock. Raises SettingsError."""
+        self._models[:] = models
+        fields = {name for part in self.parts for name in type(part).model_fields}
+        if unknown := sorted(self._others.keys() - fields):
+            raise SettingsError(f"settings: {_variable(unknown[0])} {NO_SETTING}")
 
     @property
     def worktree_folder(self) -> Path:
@@ -273,13 +296,20 @@ def with_systems(settings: Settings, names: Sequence[str]) -> Settings:
     found = [str(Path(name).absolute()) if name.endswith(".py") else name for name in names]
     systems = tuple(dict.fromkeys((*settings.systems, *found)))
     known = {name: getattr(settings, name) for name in settings.model_fields_set}
-    return _checked_settings({**_values(os.environ), **known, "systems": systems})
+    values = {**_values(os.environ), **settings.others, **known, "systems": systems}
+    return _checked(lambda: validated_settings(values))
 
 
-def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
+def read_settings(
+    environment: Mapping[str, str] | None = None, *, is_final: bool = True
+) -> Settings:
+    """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo.
+
+    It may be of a system that does not come with Interlock: where one runs, `Settings.admit`
+    refuses it. Not `is_final`, such a system may still be named elsewhere.
+    """
     variables = os.environ if environment is None else environment
-    settings = _checked_settings(_values(variables))
+    settings = _checked(lambda: validated_settings(_values(variables), is_final=is_final))
     broker = settings.broker_url or settings.store_url or ""
     if broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
@@ -304,31 +334,39 @@ def _values(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _checked_settings(values: Mapping[str, Any]) -> Settings:
-    """Return settings as `validated_settings` does. Raises SettingsError with every problem."""
+def _checked(read: Callable[[], S]) -> S:
+    """Return what reads settings. Raises SettingsError with every problem."""
     try:
-        return validated_settings(values)
+        return read()
     except ValidationError as refusal:
         problems = "; ".join(
-            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; see docs/configuration.md"
+            f"{_variable(error['loc'][0])} {NO_SETTING}"
             if error["type"] == "extra_forbidden"
-            else f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
+            else f"{_variable(error['loc'][0])}={_shown(error['input'])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
 
 
-def validated_settings(values: Mapping[str, Any]) -> Settings:
+def _variable(field: int | str) -> str:
+    return f"{PREFIX}{field}".upper()
+
+
+def validated_settings(values: Mapping[str, Any], *, is_final: bool = True) -> Settings:
     """Return settings with these values; those of systems that do not run are left out.
 
-    A file that commands of agents must not see stays hidden from them, whatever runs. Raises
-    ValidationError.
+    Where a system runs that does not come with Interlock, or may, it is left to `Settings.admit` to
+    judge names that nobody here knows. A file that commands of agents must not see stays hidden
+    from them, whatever runs. Raises ValidationError.
     """
-    chosen = names_in(values.get("systems", NAMES))
-    model = settings_of(tuple(chosen) if isinstance(chosen, list | tuple) else NAMES)
-    known = settings_of(NAMES)
+    named = names_in(values.get("systems", NAMES))
+    chosen = tuple(named) if isinstance(named, list | tuple) else NAMES
+    model, known = settings_of(chosen), settings_of(NAMES)
     idle = values.keys() & (known.model_fields.keys() - model.model_fields.keys())
-    found = model.model_validate({name: one for name, one in values.items() if name not in idle})
+    judged = is_final and set(chosen) <= set(NAMES)
+    others = set() if judged else values.keys() - known.model_fields.keys()
+    fields = {name: one for name, one in values.items() if name not in idle | others}
+    found = model.model_validate(fields, context={name: values[name] for name in others})
     files = [str(values[name]) for name in sorted(idle & known.hidden_files())]
     hidden = (*found.sandbox_hidden, *files)
     return found.model_copy(update={"sandbox_hidden": hidden}) if files else found
@@ -349,19 +387,6 @@ def _state_folder() -> Path:
         problem = "this user has no home folder; name one for worktrees: INTERLOCK_WORKTREES"
         raise SettingsError(problem) from None
     return state / "interlock"
-
-
-def as_variable(value: object) -> str:
-    """Return a setting in the form of its environment variable."""
-    match value:
-        case dict():
-            return ",".join(f"{key}={_joined(item, '/')}" for key, item in value.items())
-        case _:
-            return _joined(value, ",")
-
-
-def _joined(value: object, separator: str) -> str:
-    return separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _shown(value: object) -> str:

@@ -1,8 +1,8 @@
-"""How the values of settings are read from variables, by the types of their fields."""
+"""How the values of settings are read from variables and written, by the types of their fields."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -17,6 +17,13 @@ class VariableModel(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    HIDDEN_FILES: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def hidden_files(cls) -> set[str]:
+        """Return the settings that name files which the commands of agents must not see."""
+        named = (vars(part).get("HIDDEN_FILES", ()) for part in cls.__mro__)
+        return {name for names in named for name in names}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -49,3 +56,16 @@ def _pairs(value: str, written: str, *, by_slash: bool) -> dict[str, Any]:
             raise ValueError(f"write {written}, several separated by commas")
         found[name] = (first, second) if by_slash else meant
     return found
+
+
+def as_variable(value: object) -> str:
+    """Return a setting in the form of its environment variable."""
+    match value:
+        case dict():
+            return ",".join(f"{key}={_joined(item, '/')}" for key, item in value.items())
+        case _:
+            return _joined(value, ",")
+
+
+def _joined(value: object, separator: str) -> str:
+    return separator.join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from interlock.systems import NAMES
 from interlock.workers.config import (
     Settings,
     SettingsError,
@@ -65,10 +66,10 @@ def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
 def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. If they name no store, add those of `interlock up`, if it runs here."""
-    settings = read_settings(environment)
+    settings = read_settings(environment, is_final=False)
     file = settings.home / UP_FILE
     if settings.store_url is not None or not file.exists():
-        return settings
+        return read_settings(environment)
     _refuse_foreign(file)
     try:
         named = settings.model_dump(exclude_unset=True)
@@ -80,8 +81,10 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
         if not _is_of_running_up(file):
             values = {name: values[name] for name in ADDRESS_SETTINGS if name in values}
         elif named_here and is_other:
-            values = {name: value for name, value in values.items() if name not in MODULE_SETTINGS}
-        return validated_settings({**values, **named})
+            others = values.keys() - _names_told()  # of the systems that are left out
+            left_out = {*MODULE_SETTINGS, *others}
+            values = {name: value for name, value in values.items() if name not in left_out}
+        return validated_settings({**values, **settings.others, **named})
     except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
@@ -141,7 +144,19 @@ def _told(settings: Settings) -> dict[str, Any]:
         for name in names
         if isinstance(value := getattr(settings, name), Path)
     }
-    return settings.model_copy(update=paths).model_dump(mode="json", include=names)
+    told = settings.model_copy(update=paths).model_dump(mode="json", include=names)
+    return told | _told_of_others(settings)
+
+
+def _told_of_others(settings: Settings) -> dict[str, str]:
+    """Return the settings of systems that do not come with Interlock: those that are no secrets."""
+    told: dict[str, str] = {}
+    for part in settings.parts:
+        for name in type(part).model_fields.keys() & settings.others.keys():
+            value = getattr(part, name)
+            written = str(value.absolute()) if isinstance(value, Path) else settings.others[name]
+            told |= {name: written} if type(part).model_fields[name].repr else {}
+    return told
 
 
 def _refuse_foreign(file: Path) -> None:
@@ -162,7 +177,11 @@ def _told_by_up(file: Path) -> tuple[dict[str, Any], str]:
     """
     found = dict(json.loads(file.read_text("utf-8")))
     api = str(found.pop(API, ""))
-    if unknown := sorted(found.keys() - _names_told()):
+    unknown = sorted(found.keys() - _names_told())
+    # Systems that do not come with Interlock have settings of their own.
+    named = found.get("systems", [])
+    has_others = not isinstance(named, list) or not set(named) <= set(NAMES)
+    if unknown and not (has_others and SETTINGS_NOT_TOLD.isdisjoint(unknown)):
         raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
     return found, api
 

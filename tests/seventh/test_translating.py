@@ -74,6 +74,7 @@ def variables(model: OpenAIServer) -> dict[str, str]:
         "INTERLOCK_SYSTEMS": "translating",
         "INTERLOCK_CAPABILITIES_ROOT": str(PROJECT),
         "INTERLOCK_CAPABILITIES": "",
+        "INTERLOCK_TRANSLATION_LANGUAGES": "de,fr",
     }
 
 
@@ -109,11 +110,11 @@ def repository(tmp_path: Path) -> Path:
 def run(deployment: Deployment, repository: Path) -> Run:
     """Return what runs `interlock` in the folder of the repository."""
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", INTERLOCK, *words],
             cwd=repository,
-            env=deployment.environment,
+            env={**deployment.environment, **variables},
             check=False,
             capture_output=True,
             text=True,
@@ -294,11 +295,24 @@ def test_the_sweep_ends_what_nobody_answers(
     deployment.reaches(one, "translated", "stuck")
     assert deployment.ends(two)[0].state == "expired"
     (sweep,) = SWEEPS
-    assert sweep.run(sweeping(deployment.client.dispatch), 0)["waits"] >= 1
+    records = sweeping(deployment.client.dispatch)
+    assert sum(sweep.run(records, at)["waits"] for at in sweep.due(records)) >= 1
     assert deployment.client.show(one).state == "translated"
     assert deployment.events(two)[-1].cause.actor == "translations"
     with pytest.raises(CallError, match="only translations may fire it"):
         deployment.client.fire(one, "expire")
+
+
+def test_its_settings_are_read_and_checked_as_those_of_interlock(
+    run: Run, repository: Path
+) -> None:
+    (repository / "request.yaml").write_text(REQUEST.replace("language: de", "language: da"))
+    refused = run("translation", "submit", "request.yaml", "--agent", AGENT)
+    typo = run("translation", "list", INTERLOCK_TRANSLATION_LANGUAGE="de")
+
+    assert "it is translated to de, fr alone" in refused.stderr
+    assert "INTERLOCK_TRANSLATION_LANGUAGE is no setting" in typo.stderr
+    assert (refused.returncode, typo.returncode) == (1, 1)
 
 
 def test_lists_are_for_programs_too(run: Run) -> None:

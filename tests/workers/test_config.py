@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
 from interlock.systems import NAMES
 from interlock.systems.tasks.machines.trust import Trust
@@ -18,11 +19,14 @@ from interlock.workers.config import (
     PREFIX,
     Settings,
     SettingsError,
-    as_variable,
+    SystemSettings,
     environment_without_settings,
     read_settings,
     with_systems,
 )
+from interlock.workers.engine.work_secrets import secrets_of
+from interlock.workers.processes.sandbox import _hidden_by
+from interlock.workers.setting_values import as_variable
 from tests.known_systems import settings_with
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
@@ -246,7 +250,7 @@ def test_the_settings_of_a_system_that_does_not_run_are_left_out() -> None:
     assert of_tasks.model_fields_set == {"systems", "stall_s"}
     assert with_systems(of_none, ["tasks"]).systems == ("refund.py", "tasks")
     with pytest.raises(SettingsError, match="INTERLOCK_STALS_S is no setting"):
-        read_settings({"INTERLOCK_SYSTEMS": "refund.py", "INTERLOCK_STALS_S": "7"})
+        read_settings({"INTERLOCK_SYSTEMS": "refund.py", "INTERLOCK_STALS_S": "7"}).admit([])
 
 
 def test_a_system_that_is_added_brings_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,3 +275,51 @@ def test_the_file_of_a_system_that_does_not_run_stays_hidden_from_agents() -> No
 
     assert found.sandbox_hidden == ("/other", "/hooks.json")
     assert read_settings(variables).sandbox_hidden == ("/other",)
+
+
+class GlossarySettings(SystemSettings):
+    """The settings of a system that does not come with Interlock."""
+
+    glossary_terms: dict[str, int] = Field(default_factory=dict, examples=["term=uses"])
+    glossary_file: Path | None = None
+    glossary_key: str = Field("", repr=False)
+
+    HIDDEN_FILES = ("glossary_file",)
+
+
+OTHERS = {
+    "INTERLOCK_SYSTEMS": "tasks,glossary",
+    "INTERLOCK_GLOSSARY_TERMS": "world=2,hello=1",
+    "INTERLOCK_GLOSSARY_FILE": "/terms.txt",
+    "INTERLOCK_GLOSSARY_KEY": "hush-hush-42",
+}
+
+
+def test_the_settings_of_a_system_of_others_are_read_hidden_and_kept_secret_as_ours(
+    tmp_path: Path,
+) -> None:
+    settings = read_settings({**OTHERS, "INTERLOCK_HOME": str(tmp_path)})
+
+    settings.admit([GlossarySettings])
+
+    found = settings.of(GlossarySettings)
+    assert (found.glossary_terms, found.glossary_file) == (
+        {"world": 2, "hello": 1},
+        Path("/terms.txt"),
+    )
+    assert "hush-hush-42" in secrets_of(settings)
+    assert Path("/terms.txt") in {*_hidden_by(settings)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"INTERLOCK_GLOSARY_FILE": "/x"}, "INTERLOCK_GLOSARY_FILE is no setting"),
+        ({"INTERLOCK_GLOSSARY_TERMS": "world"}, "INTERLOCK_GLOSSARY_TERMS='world': .*term=uses"),
+    ],
+)
+def test_a_wrong_setting_of_a_system_of_others_is_told_as_one_of_ours(
+    wrong: dict[str, str], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        read_settings({**OTHERS, **wrong}).admit([GlossarySettings])

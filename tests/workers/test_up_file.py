@@ -10,8 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
-from interlock.workers.config import SettingsError, environment_without_settings
+from interlock.workers.config import (
+    SettingsError,
+    SystemSettings,
+    environment_without_settings,
+    read_settings,
+)
 from interlock.workers.ops.home import lock_home
 from interlock.workers.up_file import api_of_up, local_settings, telling
 from tests.known_systems import settings_with
@@ -149,6 +155,32 @@ def test_another_terminal_finds_the_systems_that_up_was_started_with(
         found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
     assert found.systems == ("billing", "parcels")
+
+
+class GlossarySettings(SystemSettings):
+    """The settings of a system that does not come with Interlock."""
+
+    glossary_file: Path | None = None
+    glossary_key: str = Field("", repr=False)
+
+
+def test_another_terminal_has_the_settings_of_the_systems_of_others_but_no_secret_of_them(
+    tmp_path: Path, running: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del running
+    monkeypatch.chdir(tmp_path)
+    variables = {"INTERLOCK_STORE_URL": "redis://127.0.0.1:1/0", "INTERLOCK_SYSTEMS": "glossary"}
+    own = {"INTERLOCK_GLOSSARY_FILE": "terms.txt", "INTERLOCK_GLOSSARY_KEY": "hush"}
+    settings = read_settings({**variables, **own})
+    settings.admit([GlossarySettings])
+    home = {"INTERLOCK_HOME": str(tmp_path)}
+
+    with telling(settings, tmp_path):
+        found = local_settings(home)
+        named = local_settings({**home, "INTERLOCK_GLOSSARY_FILE": "/own.txt"})
+
+    assert dict(found.others) == {"glossary_file": str(tmp_path / "terms.txt")}
+    assert named.of(GlossarySettings).glossary_file == Path("/own.txt")
 
 
 def test_another_terminal_has_the_commands_of_the_systems_of_up(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from celery import Celery
 
 from interlock.workers.config import Settings, SetupError, read_settings
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.registration import MissingHandlerError
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.inherited import remove_redirects
@@ -18,7 +18,7 @@ def start(assemble: Callable[[Settings], Celery]) -> Celery:
     remove_redirects()
     try:
         settings = read_settings()
-        add_systems(settings.systems, settings.capabilities_root)
+        add_systems_of(settings)
         return assemble(settings)
     except (SetupError, SystemsError, MissingHandlerError) as refusal:
         raise SystemExit(f"interlock: {refusal}") from refusal

@@ -22,6 +22,7 @@ from interlock.workers.specs.module import NoModuleError, import_named, is_modul
 if TYPE_CHECKING:  # the command line lists its commands without tables
     from interlock.kernel.effect import Effect
     from interlock.kernel.machine import Machine
+    from interlock.workers.config import Settings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # The names of Celery tasks and queues begin with the name of a machine. These have another use.
@@ -53,6 +54,22 @@ def add_systems(names: Iterable[str], root: Path) -> None:
             is_there = PathFinder.find_spec(module.partition(".")[0], [place]) is not None
             if is_there and place not in sys.path:
                 sys.path.append(place)
+
+
+def add_systems_of(settings: Settings) -> None:
+    """Add the systems that settings name, and read the settings of those that are not ours.
+
+    Raises SystemsError, and SettingsError for a variable that no system knows.
+    """
+    add_systems(settings.systems, settings.capabilities_root)
+    models = []
+    for name in settings.systems:
+        if name not in NAMES and (source := _ADDED[name].settings):
+            model = load(source)
+            if taken := sorted(model.model_fields.keys() & type(settings).model_fields.keys()):
+                raise wrong(name, f"has a setting {taken[0]}, as Interlock has; rename it")
+            models.append(model)
+    settings.admit(models)
 
 
 def _add_ours(name: str) -> None:

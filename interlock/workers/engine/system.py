@@ -140,8 +140,7 @@ class System:
     `effects` is the package whose `HANDLERS` run its effects, by the name of the effect or, for one
     machine alone, by `machine.effect`; `handlers` gives instead, for a machine, where a mapping of
     its handlers is, as `module:attribute`. `sweeps` is the package with its `SWEEPS`.
-    `settings` is where the model of its settings is, as `module:attribute`: a `SystemSettings`, for
-    systems that come with Interlock.
+    `settings` is where the model of its settings is, as `module:attribute`: a `SystemSettings`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
     what a computer with agents announces when its worker starts: each fact says whether it has a

@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 
-from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings, as_variable, setting_names
+from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings, setting_names
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
 from interlock.workers.inherited import inherited, python_variables
+from interlock.workers.setting_values import as_variable
 from interlock.workers.text import cut_to_bytes
 
 # Linux refuses to start a process with a longer variable (MAX_ARG_STRLEN of execve(2), which counts

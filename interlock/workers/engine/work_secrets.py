@@ -13,12 +13,16 @@ def secrets_of(settings: Settings) -> set[str]:
     They are the secret settings, the variables that a command gets and whose names say that they
     are secrets, and the passwords in all addresses.
     """
-    fields = type(settings).model_fields
-    values = {name: getattr(settings, name) for name in fields}
-    hidden = [str(value) for name, value in values.items() if value and not fields[name].repr]
+    parts = (settings, *settings.parts)
+    fields = [
+        (getattr(part, name), one)
+        for part in parts
+        for name, one in type(part).model_fields.items()
+    ]
+    hidden = [str(value) for value, field in fields if value and not field.repr]
     environment = environment_of_work()
     return {
         *(value for value in hidden if "://" not in value),  # of an address, its passwords
         *named_secrets(environment),
-        *passwords(map(str, values.values())),
+        *passwords(str(value) for value, _ in fields),
     }

@@ -18,7 +18,7 @@ from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
 from interlock.workers.config import API_PORT, read_settings, with_systems
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import history_page, page
 from interlock.workers.terminal.command import Id, Reason, Shell, guarded
@@ -67,7 +67,7 @@ def up(
         shell.answer(addresses, show=lambda v: page.up(v, home, named=named, has_own=own))
         sys.stdout.flush()
 
-    settings = with_systems(read_settings(), systems or [])
+    settings = with_systems(read_settings(is_final=False), systems or [])
     keep_up(
         settings,
         announce=announce,
@@ -229,7 +229,7 @@ def machines(
     from interlock.kernel.outline import outline_of
 
     settings = settings_here()
-    add_systems(settings.systems, settings.capabilities_root)
+    add_systems_of(settings)
     for unknown in set(names or ()) - set(MACHINES):
         raise UnknownMachineError(unknown, sorted(MACHINES))
     chosen = [machine for name, machine in MACHINES.items() if name in (names or MACHINES)]

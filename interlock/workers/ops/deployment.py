@@ -26,12 +26,11 @@ from interlock.workers.config import (
     PREFIX,
     Settings,
     SetupError,
-    as_variable,
     environment_without_settings,
 )
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, pools_of, queue_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.table_check import check_tables
 from interlock.workers.files.private import NotPrivateError, PrivateFile
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
@@ -39,6 +38,7 @@ from interlock.workers.ops.home import HomeWatch, kept_secret, lock_home, own_fo
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.ops.ports import Ports, read_ports, write_ports
 from interlock.workers.processes.module_server import ModuleServer
+from interlock.workers.setting_values import as_variable
 from interlock.workers.systems import modules_of_ours
 from interlock.workers.up_file import new_token
 
@@ -189,7 +189,7 @@ class Deployment:
         return self.home / "log" / f"{name}.log"
 
     def _start(self) -> Self:
-        add_systems(self.settings.systems, self.settings.capabilities_root)
+        add_systems_of(self.settings)
         own_folder(self.home)
         lock = lock_home(self.home)
         self._stack.callback(os.close, lock)
@@ -333,10 +333,10 @@ class Deployment:
 
     def environment(self) -> dict[str, str]:
         """Return the settings of the deployment's processes, as their variables."""
-        return {
-            f"{PREFIX}{name.upper()}": as_variable(getattr(self.settings, name))
-            for name in self.settings.model_fields_set | {"store_url"}
-        }
+        named = self.settings.model_fields_set | {"store_url"}
+        values = {name: as_variable(getattr(self.settings, name)) for name in named}
+        values |= self.settings.others
+        return {f"{PREFIX}{name.upper()}": value for name, value in values.items()}
 
     def _wait_until_ready(self) -> None:
         """Wait until every process but Flower works, as its log says."""

@@ -33,7 +33,7 @@ def remove(
 
     Shows what goes, and asks first. Refused while `up` runs.
     """
-    with removal_of(read_settings()) as found:
+    with removal_of(read_settings(is_final=False)) as found:
         if not shell.as_json:
             PagePrinter().print(_listed(found, unmerged=unmerged))
         if not yes:

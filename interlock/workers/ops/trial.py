@@ -22,7 +22,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import SetupError, read_settings
 from interlock.workers.engine.celery_app import pools_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.registration import MissingHandlerError, handled_effects
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.table_check import check_tables
@@ -38,7 +38,7 @@ def main(answer: Path) -> None:
     fault, pools = "", dict[str, list[str]]()
     try:
         settings = read_settings()
-        add_systems(settings.systems, settings.capabilities_root)
+        add_systems_of(settings)
         check_families(MACHINES)
         check_sweeps(MACHINES)
         list(handled_effects(MACHINES, handlers()))

@@ -181,7 +181,8 @@ def _hidden_by(settings: Settings) -> Iterator[Path]:
     yield from (settings.home.absolute(), settings.worktree_folder)
     if settings.worktrees is None:
         yield settings.worktree_folder.parent  # that of all homes of this user
-    yield from filter(None, (getattr(settings, name) for name in settings.hidden_files()))
+    for part in (settings, *settings.parts):
+        yield from filter(None, (getattr(part, name) for name in part.hidden_files()))
     yield from map(Path, settings.sandbox_hidden)
 
 

@@ -51,7 +51,7 @@ class NearbyUp:
         """
         if url and urlsplit(url).hostname != LOOPBACK:
             return None
-        return cls(read_settings().home)
+        return cls(read_settings(is_final=False).home)
 
     @property
     def address(self) -> str:

@@ -23,7 +23,7 @@ from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat, HeldLease
 from interlock.workers.engine.log_lines import log_always_about, set_up_log
-from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.records import Records, component
 from interlock.workers.engine.resources import Resources
@@ -177,6 +177,6 @@ class Supervisor(ABC):
 def open_dispatch() -> Dispatch:
     """Return the dispatch of this process."""
     settings = read_settings()
-    add_systems(settings.systems, settings.capabilities_root)
+    add_systems_of(settings)
     machines = {**TABLES, **MACHINES}
     return Dispatch(settings, machines, open_publisher(settings, machines))

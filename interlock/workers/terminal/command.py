@@ -296,7 +296,7 @@ def _guarded(
         given = (shell,) if takes_shell else ()
         try:
             if actor or options.keys() & {"owner", "token"}:
-                with traced_command(command_name(), read_settings()):
+                with traced_command(command_name(), read_settings(is_final=False)):
                     command(*given, **options)
             else:
                 command(*given, **options)

@@ -8,6 +8,7 @@ SYSTEM = il.System(
     effects="translating.agent",
     resources=("interlock.system.models:open_model",),
     sweeps="translating.sweeps",
+    settings="translating.settings:TranslationSettings",
     commands=(il.CommandRow("translation", "translating.cli:app", il.Panel.WORK, "Translations."),),
     page="translating.page:PAGE",
     evidence={"translation": "translating.page:evidence"},

@@ -11,6 +11,7 @@ from interlock.git.repository import Repository
 from interlock.system import files
 from interlock.system.agents import Sandbox, check_command
 from interlock.system.records import Records
+from translating.settings import TranslationSettings
 from translating.table import Term
 
 
@@ -36,9 +37,12 @@ def read_request(path: Path, agent: str, records: Records) -> dict[str, Any]:
         problem = "" if source.is_file() else f"{repository.root} has no such file"
     except GitError as error:
         problem = str(error)
+    known = records.settings.of(TranslationSettings).translation_languages
     with document as file:
         if problem:
             file.at("source").refuse(problem)
+        if known and asked.language not in known:
+            file.at("language").refuse(f"it is translated to {', '.join(known)} alone")
     check_command(agent, repository.root)
     place = {"repository": str(repository.root), "base": head_commit(repository)}
     fields = asked.model_dump(exclude_unset=True)

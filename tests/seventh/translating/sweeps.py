@@ -7,10 +7,16 @@ from interlock.system.records import Records, Sweep, act_on_each
 from interlock.system.tables import Record
 from translating.table import State, TranslationData, Trigger
 
+WAITING = (State.TRANSLATED, State.STUCK)
 
-def run(records: Records, _: int) -> Counter[str]:
+
+def due(records: Records) -> list[int]:
+    return records.views.partitions("translation", WAITING)
+
+
+def run(records: Records, partition: int) -> Counter[str]:
     machine = records.machine("translation")
-    waiting = records.views.ids(machine, states=[State.TRANSLATED, State.STUCK])
+    waiting = records.views.ids(machine, partition=partition, states=WAITING)
     return act_on_each({one: partial(expire, records, one) for one in waiting})
 
 
@@ -22,4 +28,4 @@ def expire(records: Records, record_id: str) -> str:
     return "expired"
 
 
-SWEEPS = (Sweep("translations", lambda _: [0], run),)  # one pass is about all records
+SWEEPS = (Sweep("translations", due, run),)
