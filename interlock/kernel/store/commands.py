@@ -31,6 +31,7 @@ class Limits:
     """Limits of the store, in ms unless said otherwise."""
 
     op_window_ms: int = DAY_MS  # how long the outcome of an op-id is kept
+    losses_max: int = 5  # lost attempts at an effect that use up none of those that may fail
     poll_ms: int = 5_000  # until the first poll of an effect that nobody has claimed
     remind_ms: int = DAY_MS  # until the first reminder of a quarantined effect
     tombstone_ms: int = 30 * DAY_MS  # how long the id of a pruned record stays taken

@@ -111,6 +111,7 @@ class Indexes:
             "gate_open": gate_open,
             "server": server,
             "remind_ms": self.limits.remind_ms,
+            "losses_max": self.limits.losses_max,
         }
         named = keys.in_partition(
             partition,

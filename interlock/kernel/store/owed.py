@@ -24,7 +24,7 @@ class OwedEffect:
 
     `not_before` is when it is tried again, `lease_until` when its holder counts as lost; without a
     holder that is 0. `has_lapsed`: its holder is lost. With `no_restart` a lost one is not started
-    again.
+    again. `losses`: how often its holder was lost.
     """
 
     key: str
@@ -37,6 +37,7 @@ class OwedEffect:
     lease_until: int
     no_restart: bool
     has_lapsed: bool
+    losses: int
 
     @property
     def record_id(self) -> RecordId:
@@ -105,6 +106,7 @@ class OwedReader:
                     lease_until=entry.lease_until if entry.state == "leased" else 0,
                     no_restart=entry.no_restart,
                     has_lapsed=entry.state == "lapsed",
+                    losses=entry.losses,
                 )
                 yield owed, entry
 

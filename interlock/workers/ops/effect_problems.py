@@ -56,12 +56,12 @@ def endangered(dispatch: Dispatch, effects: Iterable[OwedEffect]) -> Iterator[st
         silence, left = _silent_ms(dispatch, first, now_ms), age(first.lease_until - now_ms)
         yield (
             f"the worker of {name} of {_whose(those)} has given no sign for {age(silence)}: if it"
-            f" gives none for {left} more, {_after_loss(first)}"
+            f" gives none for {left} more, {_after_loss(dispatch, first)}"
         )
     for name, those in _by_name([one for one in known if one.has_lapsed]).items():
         yield (
             f"the worker of {name} of {_whose(those)} was lost: a sweep has seen it, and"
-            f" {_after_loss(those[0])} as soon as a worker is free"
+            f" {_after_loss(dispatch, those[0])} as soon as a worker is free"
         )
     again = [one for one in at_work if one.attempts >= ATTEMPTS_MIN and one not in silent]
     for name, those in _by_name(again).items():
@@ -80,12 +80,15 @@ def _silent_ms(dispatch: Dispatch, one: OwedEffect, now_ms: int) -> int:
     return silent_ms if silent_ms > lease_ms / SILENT_SHARE else 0
 
 
-def _after_loss(one: OwedEffect) -> str:
+def _after_loss(dispatch: Dispatch, one: OwedEffect) -> str:
     if one.no_restart:
         return "it is not started again, as it may be done once: it fails, or a person is asked"
-    if one.attempts >= one.attempts_max:
+    # The sweep that finds the loss gives one more, as part/poll.lua says.
+    gets_one = one.attempts_max > 1 and one.losses < dispatch.limits.losses_max
+    attempts_max = one.attempts_max + (gets_one and not one.has_lapsed)
+    if one.attempts >= attempts_max:
         return "no attempt is left: it fails, or a person is asked"
-    return f"another one begins attempt {one.attempts + 1} of {one.attempts_max}"
+    return f"another one begins attempt {one.attempts + 1} of {attempts_max}"
 
 
 def _at_last(one: OwedEffect) -> str:

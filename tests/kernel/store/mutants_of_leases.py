@@ -78,7 +78,7 @@ LEASES = (
     Mutant(
         "losses that use up no attempt are limited",
         "poll_effects",
-        " and entry.losses <= LOST_MAX then",
+        " and entry.losses <= sweep.losses_max then",
         " then",
         claims.test_a_lost_attempt_uses_up_none_that_may_fail,
     ),

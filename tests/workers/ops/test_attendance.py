@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -123,9 +124,13 @@ def test_an_effect_of_a_silent_worker_and_one_that_runs_for_the_third_time_are_n
     assert again.startswith("thread.inference of one is at work for the third time, since ")
     assert re.match(
         r"the worker of thread\.inference of one has given no sign for \d+ s: if it gives none for"
-        r" \d+ s more, no attempt is left: it fails, or a person is asked",
+        r" \d+ s more, another one begins attempt 4 of 4$",
         silent,
     )
+    [one] = client.dispatch.owed.at_work()
+    for last in (replace(one, losses=5), replace(one, attempts=1, attempts_max=1)):
+        [silent] = endangered(client.dispatch, [last])
+        assert silent.endswith("no attempt is left: it fails, or a person is asked")
 
 
 def test_records_of_a_machine_that_is_not_known_here_are_named(client: Client) -> None:

@@ -2,7 +2,7 @@
 -- Polls due effects of a partition, and moves the score of each in the same step: two sweeps at a
 -- time then do not both act on it, and an effect that stays due does not hold up the others.
 -- KEYS     effects, waits, timers, metrics, records..., logs..., chains...
--- ARGV     polls..., poll_ms, remind_ms, gate_open?, server
+-- ARGV     polls..., poll_ms, remind_ms, losses_max, gate_open?, server
 -- Returns  {status, detail, ...}, two values an effect; status: publish (detail: name, machine,
 --          priority, since) | crash (token) | exhausted (attempts) | quarantined | later | gone |
 --          taken, by another sweep
@@ -21,6 +21,7 @@ local sweep = {
   gate_open = gate_open,
   poll_ms = plan.poll_ms,
   remind_ms = plan.remind_ms,
+  losses_max = plan.losses_max,
 }
 
 local function poll_effect(poll)

@@ -352,7 +352,7 @@ def test_a_problem_that_doctor_names_is_shown_before_work_that_flows(
     assert str(verdict(replace(snapshot, late_sweeps={}))) == "2 problems"
     shown = " ".join(text(snapshot, width=80).split())
     assert "the worker of thread.inference of one has given no sign for" in shown
-    assert "another one begins attempt 2 of 3" in shown
+    assert "another one begins attempt 2 of 4" in shown
     [of_backlog] = SnapshotReader(client, backlog="b").read().problems
     assert of_backlog.startswith("no worker has begun task.assignment of 1 record, that of b/one")
 

@@ -1,9 +1,8 @@
 --@use clock entry exclusive effect_note timer budget drop metrics
 -- Polls one due effect, by the state of its entry. Each function returns a status and its detail.
--- sweep = {waits, timers, metrics, gate_open, poll_ms, remind_ms}
+-- sweep = {waits, timers, metrics, gate_open, poll_ms, remind_ms, losses_max}
 -- poll  = {id, suffix, member, record, log, chain, effects, jitter}
 local POLL_MS_MAX = 900000
-local LOST_MAX = 5 -- attempts that were lost, and use up none that may fail
 
 local function poll_again(poll, ms)
   redis.call('ZADD', poll.effects, ms, poll.member)
@@ -102,7 +101,7 @@ local function poll_leased(sweep, poll, entry)
   end
   entry.state = 'lapsed'
   entry.losses = entry.losses + 1
-  if entry.no_restart ~= 1 and entry.attempts_max > 1 and entry.losses <= LOST_MAX then
+  if entry.no_restart ~= 1 and entry.attempts_max > 1 and entry.losses <= sweep.losses_max then
     entry.attempts_max = entry.attempts_max + 1
   end
   count(sweep.metrics, 'run', entry.name, 'lost')
