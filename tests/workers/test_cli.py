@@ -38,10 +38,11 @@ run("--help")
 run("list")
 
 from interlock.workers.config import read_settings
-from interlock.workers.main import app
+from interlock.workers.main import app, load_capabilities
 from interlock.workers.systems import openers
 
 assert all(opener(read_settings()) or True for opener in openers())
+load_capabilities(app.dispatch)
 note()
 
 import interlock.workers.console.app
