@@ -62,6 +62,7 @@ from interlock.workers.supervision.launch import (
 )
 from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.listener import ReportListener
+from interlock.workers.supervision.report_writer import ReportWriter
 from interlock.workers.supervision.reports import AgentFailed, UsageAdded
 from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor
@@ -75,6 +76,7 @@ __all__ = [
     "Exit",
     "LaunchSpec",
     "ReportListener",
+    "ReportWriter",
     "Sandbox",
     "Supervisor",
     "UsageAdded",

@@ -23,7 +23,6 @@ from __future__ import annotations
 from interlock.workers.files.folder import UntrustedFolder
 from interlock.workers.files.private import PrivateFile
 from interlock.workers.specs.document import Document
-from interlock.workers.specs.json_line import plain_text
 from interlock.workers.specs.models import Required, model_of
 from interlock.workers.specs.part import FilePart
 from interlock.workers.specs.problems import FileError
@@ -43,5 +42,4 @@ __all__ = [
     "UntrustedFolder",
     "ValueKind",
     "model_of",
-    "plain_text",
 ]

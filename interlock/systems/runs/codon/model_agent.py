@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import CallError, Settings, read_settings
+from interlock.system.agents import ReportWriter
 from interlock.system.models import LanguageModel, Unanswered, open_model
 from interlock.system.records import brief_traces
 from interlock.system.settings import SettingsError
@@ -25,7 +26,7 @@ from interlock.systems.runs.codon.conversation import (
     read_conversation,
     write_conversation,
 )
-from interlock.systems.runs.codon.model_reports import BookingReports, ReportWriter
+from interlock.systems.runs.codon.model_reports import BookingReports
 from interlock.systems.runs.failure import is_context_exceeded
 from interlock.systems.runs.paths import (
     CONVERSATION_VARIABLE,
@@ -33,7 +34,7 @@ from interlock.systems.runs.paths import (
     MODEL_VARIABLE,
 )
 
-PROMPT_FILE, REPORT_FD = "INTERLOCK_PROMPT_FILE", "INTERLOCK_REPORT_FD"
+PROMPT_FILE = "INTERLOCK_PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
 FAILED = 1
 STOPPED = 128 + signal.SIGTERM
@@ -58,8 +59,7 @@ class CodonPrompt:
 
 def main() -> int:
     """Ask the model that the environment names, and return the exit code."""
-    descriptor = os.environ.get(REPORT_FD, "")
-    reports = ReportWriter(int(descriptor) if descriptor.isdigit() else None)
+    reports = ReportWriter()
     try:
         settings = read_settings()
         prompt = read_prompt(os.environ)
@@ -67,7 +67,7 @@ def main() -> int:
             return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, SettingsError) as refusal:
         print_error(str(refusal))
-        reports.write_failed(str(refusal), retry_after_s=None)
+        reports.failed(str(refusal))
         return FAILED
     except BrokenPipeError as error:
         print_error(f"the reader of this codon's reports is gone: {error}")
@@ -142,9 +142,9 @@ async def _ask(
     if isinstance(found, Unanswered):
         print_error(found.detail)
         if is_context_exceeded(found.detail):
-            reports.write_text("context_exceeded", "detail", found.detail)
+            reports.write("context_exceeded", detail=found.detail)
         else:
-            reports.write_failed(found.detail, retry_after_s=found.retry_after_s)
+            reports.failed(found.detail, retry_after_s=found.retry_after_s)
         return FAILED
     answer = found.answer
     if prompt.conversation is not None:
@@ -154,7 +154,7 @@ async def _ask(
             raise ModelCodonError(f"the conversation cannot be kept: {error}") from error
     sys.stdout.write(answer.encode(errors="replace").decode() + "\n")
     sys.stdout.flush()
-    reports.write_text("result", "text", answer)
+    reports.write("result", text=answer)
     return 0
 
 

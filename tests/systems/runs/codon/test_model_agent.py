@@ -30,7 +30,6 @@ from interlock.systems.runs.codon.conversation import (
     write_conversation,
 )
 from interlock.systems.runs.codon.model_agent import FAILED, STOPPED
-from interlock.systems.runs.codon.model_reports import ReportWriter
 from interlock.systems.runs.failure import classify_failure
 from interlock.systems.runs.machines.values import FailureType
 from interlock.workers.config import Settings
@@ -421,19 +420,6 @@ def test_an_agent_without_a_descriptor_still_answers(run: RunProgram) -> None:
         ran = run("go", provider, REPORT_FD="")
 
     assert (ran.code, ran.output, ran.reports) == (0, "You said: go\n", [])
-
-
-@pytest.mark.parametrize(
-    ("delay_s", "reported"),
-    [(None, None), (0.2, 1), (7.0, 7), (86_400.0, 86_400), (1e9, None), (-1, None)],
-)
-def test_a_delay_is_reported_in_whole_seconds_and_never_shorter(
-    tmp_path: Path, delay_s: float | None, reported: int | None
-) -> None:
-    with (tmp_path / "reports").open("wb") as reports:
-        ReportWriter(reports.fileno()).write_failed("busy", retry_after_s=delay_s)
-
-    assert read_reports(tmp_path / "reports") == [AgentFailed("busy", retry_after_s=reported)]
 
 
 @pytest.mark.parametrize(
