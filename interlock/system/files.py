@@ -23,7 +23,7 @@ from __future__ import annotations
 from interlock.workers.files.folder import UntrustedFolder
 from interlock.workers.files.private import PrivateFile
 from interlock.workers.specs.document import Document
-from interlock.workers.specs.models import Required, model_of
+from interlock.workers.specs.models import Required
 from interlock.workers.specs.part import FilePart
 from interlock.workers.specs.problems import FileError
 from interlock.workers.specs.values import DURATION, ID, MONEY, PATH, PRIORITY, ValueKind
@@ -41,5 +41,4 @@ __all__ = [
     "Required",
     "UntrustedFolder",
     "ValueKind",
-    "model_of",
 ]

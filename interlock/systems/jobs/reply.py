@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.system.files import UntrustedFolder, model_of
+from interlock.system.files import Document, FileError, UntrustedFolder
 from interlock.system.text import sentence
 from interlock.systems.jobs.machines.job.limits import (
     DETAIL_LENGTH_MAX,
@@ -156,8 +156,8 @@ def parse(model: type[WorkerReply], value: object) -> WorkerReply:
     if not isinstance(value, Mapping):
         raise ReplyError(f"it is {type(value).__name__}, not a JSON object")
     try:
-        return model_of(model, dict(value))
-    except ValueError as refusal:
+        return Document.of(dict(value)).model(model)
+    except FileError as refusal:
         raise ReplyError(str(refusal)) from None
 
 

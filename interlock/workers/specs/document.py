@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from interlock.workers.specs.front_matter import split
 from interlock.workers.specs.json_document import read_json
-from interlock.workers.specs.node import UnreadableError, place_of
+from interlock.workers.specs.node import Node, UnreadableError, node_of, place_of
 from interlock.workers.specs.part import FilePart
 from interlock.workers.specs.problems import FileError, Location, Problems
 from interlock.workers.specs.yaml_document import read_yaml
@@ -18,7 +18,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Document:
-    """A file that a person wrote, as its text, and as values with their places.
+    """A file that a person wrote, as its text, and as values with their places, or data of JSON.
 
     A file whose name ends in .json is JSON; of one that ends in .md the values are those of the
     front matter, and `body` is the text after it. Every other file is YAML.
@@ -27,22 +27,35 @@ class Document:
     that was found in the block.
     """
 
-    def __init__(self, text: str, path: Path) -> None:
+    def __init__(self, root: Node, problems: Problems, called: str = "") -> None:
+        """Use `read` for a file, `parse` for its text, and `of` for data."""
+        self.path, self.text, self.body, self.content = problems.path or Path(), "", "", b""
+        self._problems = problems
+        self._root = FilePart(root, Location(problems, called))
+
+    @classmethod
+    def of(cls, data: Any, called: str = "") -> Document:
+        """Return data of JSON, which are in no file. The error says what `called` lacks."""
+        return cls(node_of(data), Problems(None), called)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> Document:
         """Read the text of a file with this path. Raises FileError."""
-        self.path, self.text, self.content, self.body = path, text, text.encode(), ""
-        self._problems = Problems(path)
+        body = ""
         try:
             if path.suffix.lower() == ".json":
                 root = read_json(text)
             elif path.suffix.lower() == ".md":
-                front, self.body = split(text)
+                front, body = split(text)
                 root = read_yaml(front)
                 root = root.holding({}) if root.value is None else root
             else:
                 root = read_yaml(text)
         except UnreadableError as error:
             raise FileError.of_one(path, error.problem, error.line, error.column) from error
-        self._root = FilePart(root, Location(self._problems))
+        document = cls(root, Problems(path))
+        document.text, document.body = text, body
+        return document
 
     @classmethod
     def read(cls, path: Path, *, bytes_max: int, advice: str) -> Document:
@@ -59,7 +72,7 @@ class Document:
         if len(content) > bytes_max:
             raise FileError.of_one(path, f"has more than {bytes_max} bytes; {advice}")
         try:
-            document = cls(content.decode("utf-8-sig"), path)
+            document = cls.parse(content.decode("utf-8-sig"), path)
         except UnicodeDecodeError as error:
             before = content[: error.start].decode("utf-8-sig")
             place = place_of(before, len(before))

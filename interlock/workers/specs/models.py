@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
@@ -19,12 +18,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticUndefined
 
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.node import Node, node_of
+from interlock.workers.specs.node import Node
 from interlock.workers.specs.problems import Location, Problems
 
 # How an entry of a list or mapping is called, such as "step 'build'"; '' for its place there.
 Items: TypeAlias = Mapping[Any, Callable[[Node, Any], str]]
-_PROBLEMS_SHOWN_MAX = 10
 _Model = TypeVar("_Model", bound=BaseModel)
 _ADVICE = {
     "string_type": "it is not text; put it in quotation marks",
@@ -51,13 +49,6 @@ _ADVICE = {
     "too_short": "these are {length}, at least {min_length} must be there",
     "too_long": "these are {length}, at most {max_length} are allowed",
 }
-
-
-class InvalidDataError(ValueError):
-    """Data of JSON does not fit its model. The message names each fault, and what to write."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems[:_PROBLEMS_SHOWN_MAX]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +78,6 @@ def read_model(
     except ValidationError as refusal:
         _Faults(model, node, location, items or {}).refuse_all(refusal)
         return None
-
-
-def model_of(model: type[_Model], data: Any, called: str = "") -> _Model:
-    """Return data of JSON as a model. Raises InvalidDataError, which says what `called` lacks."""
-    try:
-        return model.model_validate(data, by_alias=True, by_name=False, context={})
-    except ValidationError as refusal:
-        problems = Problems(Path())
-        _Faults(model, node_of(data), Location(problems, called), {}).refuse_all(refusal)
-        raise InvalidDataError([each.text for each in problems.error().problems]) from None
 
 
 class _Faults:

@@ -84,7 +84,7 @@ class Node(NamedTuple):
         if isinstance(self.value, list):
             return [node.written() for node in self.value]
         kind = {float: WrittenFloat, int: WrittenInteger}.get(type(self.value))
-        if kind is None:
+        if kind is None or not self.text:
             return self.value
         number = kind(self.value)
         number.text = self.text

@@ -16,6 +16,7 @@ PROBLEMS_MAX = 10_000
 # A misspelt name is compared with every known name; twenty thousand of them would take too long.
 COMPARISONS_MAX = 100_000
 _NAME_LENGTH_MAX = 60
+_OF_DATA_SHOWN_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,16 @@ class Problem:
 class FileError(CallError):
     """A file that a person wrote has problems, and nothing was created from it.
 
-    Correct the lines that the message names.
+    Correct the lines that the message names. Data that are in no file have no lines.
     """
 
-    def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
+    def __init__(self, path: Path | None, problems: Sequence[Problem]) -> None:
         places = [f":{each.line}:{each.column}" if each.line else "" for each in problems]
         texts = [each.text for each in problems]
-        super().__init__("\n".join(map(f"{path}{{}}: {{}}".format, places, texts)))
+        if path is None:
+            super().__init__("; ".join(texts[:_OF_DATA_SHOWN_MAX]))
+        else:
+            super().__init__("\n".join(map(f"{path}{{}}: {{}}".format, places, texts)))
         self.path, self.problems = path, tuple(problems)
 
     @classmethod
@@ -59,7 +63,7 @@ class FileError(CallError):
 class Problems:
     """The problems found in a file so far. Beyond PROBLEMS_MAX they are counted and not kept."""
 
-    path: Path
+    path: Path | None
     count: int = 0
     _kept: list[Problem] = field(default_factory=list)
     _compared: int = 0

@@ -66,7 +66,7 @@ def test_an_error_lists_the_problems_in_the_order_of_their_lines(file: Path) -> 
 
 
 def test_each_block_of_a_document_raises_what_was_found_in_it(file: Path) -> None:
-    document = Document("a: [x, y]", file)
+    document = Document.parse("a: [x, y]", file)
     for advice in ("write b", "write c"):
         with pytest.raises(FileError) as refused, document as root:
             root.at("a", 1).refuse(advice)
@@ -78,9 +78,9 @@ def test_each_block_of_a_document_raises_what_was_found_in_it(file: Path) -> Non
 def test_of_markdown_the_front_matter_is_read(file: Path) -> None:
     note = file.with_suffix(".md")
 
-    document = Document("---\r\na: 1\r\n---\r\nThe text.\n", note)
+    document = Document.parse("---\r\na: 1\r\n---\r\nThe text.\n", note)
 
     with pytest.raises(FileError, match=f"^{note}:2:1: a: no$"), document as root:
         root.at("a").refuse("no")
     assert document.body == "The text.\n"
-    assert Document("No front matter", note).body == "No front matter"
+    assert Document.parse("No front matter", note).body == "No front matter"

@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WrapValidator, model_validato
 
 from interlock.workers.specs.document import Document
 from interlock.workers.specs.models import (
-    InvalidDataError,
     Required,
-    model_of,
 )
 from interlock.workers.specs.problems import FileError
 from tests.damage import DEEP
@@ -60,7 +58,7 @@ tries: once
 
 def read(text: str) -> Any:
     try:
-        return Document(text, Path("car.yaml")).model(Car)
+        return Document.parse(text, Path("car.yaml")).model(Car)
     except FileError as refusal:
         return [f"{one.line}:{one.column}: {one.text}" for one in refusal.problems]
 
@@ -101,10 +99,10 @@ def test_a_fault_is_named_at_its_place(right: str, wrong: str, problem: str) -> 
 
 
 def test_data_that_do_not_fit_are_refused_with_every_fault() -> None:
-    assert model_of(Car, {"name": "x", "wheels": [{"width": 1}]}).wheels[0].size == 1
+    assert Document.of({"name": "x", "wheels": [{"width": 1}]}).model(Car).wheels[0].size == 1
 
-    with pytest.raises(InvalidDataError) as refused:
-        model_of(Car, {"wheels": [{"width": DEEP}, 1]}, "the reply")
+    with pytest.raises(FileError) as refused:
+        Document.of({"wheels": [{"width": DEEP}, 1]}, "the reply").model(Car)
 
     first, second, third = str(refused.value).split("; the reply: ")
     assert first == "the reply: it has no name; write it"
@@ -118,4 +116,4 @@ def test_no_value_is_shown_of_a_model_that_hides_them() -> None:
         secret: int
 
     with pytest.raises(FileError, match=r": secret: write a whole number$"):
-        Document("secret: private", Path("x.yaml")).model(Secret)
+        Document.parse("secret: private", Path("x.yaml")).model(Secret)

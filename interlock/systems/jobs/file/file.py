@@ -75,7 +75,7 @@ def read_graph(path: Path) -> GraphFile:
 
 def parse_graph(text: str, path: Path) -> GraphFile:
     """Read a graph from the text of a file with this path. Raises FileError."""
-    return _graph(Document(text, path))
+    return _graph(Document.parse(text, path))
 
 
 def _graph(document: Document) -> GraphFile:

@@ -35,7 +35,7 @@ def read_plan_fields(fields: Mapping[str, Any], workspace: Path) -> RunPlan:
     if len(text) > BYTES_MAX:
         raise InvalidPayloadError("the plan", [f"it has more than {BYTES_MAX} bytes"])
     try:
-        return _read(Document(text, Path("plan.json")), workspace)
+        return _read(Document.parse(text, Path("plan.json")), workspace)
     except FileError as refusal:
         problems = [problem.text for problem in refusal.problems]
         raise InvalidPayloadError("the plan", problems) from refusal

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.system.files import model_of
+from interlock.system.files import Document, FileError
 from interlock.system.text import sentence
 
 CONFIDENCE_MIN = 0.7
@@ -108,8 +108,8 @@ class _Judgement(BaseModel):
 
 def _read_judgement(answer: object) -> ModelVerdict:
     try:
-        found = model_of(_Judgement, _data(answer))
-    except ValueError as error:
+        found = Document.of(_data(answer)).model(_Judgement)
+    except (ValueError, FileError) as error:
         detail = sentence(f"retry: the judgement cannot be read: {error}: {_quoted(answer)}")
         return ModelVerdict(passed=False, detail=detail, confidence=0.0)
     reason = found.reason

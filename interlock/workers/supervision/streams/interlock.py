@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import record_id
+from interlock.workers.specs.document import Document
 from interlock.workers.specs.json_line import (
     COUNT_MAX,
     NAME_LENGTH_MAX,
@@ -26,7 +27,7 @@ from interlock.workers.specs.json_line import (
     read_object,
     shown,
 )
-from interlock.workers.specs.models import InvalidDataError, model_of
+from interlock.workers.specs.problems import FileError
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
@@ -115,8 +116,8 @@ def _report(message: dict[str, Any], kinds: ReportKinds, only: Collection[str]) 
     _, make, _ = _LINES[name]
     given = {field: value for field, value in message.items() if field != "type"}
     try:
-        return make(**_given(model_of(_MODELS[name], given, name)))
-    except InvalidDataError as error:
+        return make(**_given(Document.of(given, name).model(_MODELS[name])))
+    except FileError as error:
         raise LineError(str(error)) from error
 
 
