@@ -9,7 +9,7 @@ from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Wa
 
 def mermaid(machine: Machine) -> str:
     """Return the state diagram. Triggers between the same two states share an arrow."""
-    lines = ["stateDiagram-v2", f"    [*] --> {machine.initial.state}"]
+    lines = ["stateDiagram-v2", f"    [*] --> {machine.stages[0].state}"]
     arrows: dict[tuple[str, str], list[str]] = {}
     for row in machine.transitions:
         arrows.setdefault((str(row.source), str(row.target)), []).append(str(row.trigger))

@@ -77,6 +77,20 @@ class Machine:
     """The table of one kind of record, checked when it is made.
 
     A family is a root record with all records whose ids begin with the root's id.
+
+    `initial_data` checks what a record is created from, and returns its data. It begins in the
+    first of the `stages`, or in the one that `initial_state` chooses by the data; a producer then
+    fires `first_trigger`. `title` names it by its first line; of `tags` those that are no tags are
+    left out. A cancel fires the first legal one of `cancel_triggers`. By trigger, `ignores` says
+    why it is only noted, and `says` why it moved a record.
+
+    `close_trigger` is fired at a record whose parent has ended. `fact_sources` are the records that
+    decisions about a record read besides its ancestors; `holder_refusal` says, by trigger, data and
+    facts, why the holder of an effect may not fire the trigger, or ''. `inbox` is owed once a
+    message was posted to a family, which `inbox_data` checks, and `mirror` after each commit: it
+    shows the record elsewhere. `model` is that of the data; `migrate` makes data of an older
+    `schema` fit. By old name, `renamed` has the present one of a state, and `renamed_triggers` of
+    an outcome that is kept; nothing enters a state in `retired`, which is there for its records.
     """
 
     name: str
@@ -85,31 +99,30 @@ class Machine:
     payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     schema: int = 1
 
-    title: Callable[[Any], str] = title_in  # its first line names a record in lists and cards
-    tags: Callable[[Any], Iterable[str]] = tags_in  # those that are no tags are left out
-    initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
-    initial_state: Callable[[Any], StrEnum] | None = None  # where the data decide it
-    first_trigger: str = ""  # a producer fires it right after the creation
-    cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
-    ignores: Mapping[str, str] = field(default_factory=dict)  # trigger: why it is only noted
-    says: Mapping[str, str] = field(default_factory=dict)  # trigger: why it moved a record
+    title: Callable[[Any], str] = title_in
+    tags: Callable[[Any], Iterable[str]] = tags_in
+    initial_data: Callable[[Data], Data] = dict
+    initial_state: Callable[[Any], StrEnum] | None = None
+    first_trigger: str = ""
+    cancel_triggers: tuple[str, ...] = ()
+    ignores: Mapping[str, str] = field(default_factory=dict)
+    says: Mapping[str, str] = field(default_factory=dict)
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
-    children: tuple[Children, ...] = ()  # each kind of children that a record may have
+    children: tuple[Children, ...] = ()
     prerequisites: Prerequisites | None = None
-    close_trigger: str = ""  # fired at a record whose parent has ended
-    fact_sources: Callable[[Record], tuple[str, ...]] = no_sources  # besides its ancestors
-    # By trigger, data and facts: why the holder of an effect may not fire the trigger, or ''.
+    close_trigger: str = ""
+    fact_sources: Callable[[Record], tuple[str, ...]] = no_sources
     holder_refusal: Callable[[str, Any, Data], str] = unrefused
-    inbox: Effect | None = None  # owed once a message was posted to a family: it reads the inbox
-    inbox_data: Callable[[Data], Data] = dict  # checks such a message
-    mirror: Effect | None = None  # owed after each commit: it shows the record elsewhere
-    renamed: Mapping[str, str] = field(default_factory=dict)  # a state's present name by its old
-    renamed_triggers: Mapping[str, str] = field(default_factory=dict)  # of outcomes that are kept
-    retired: tuple[str, ...] = ()  # states that nothing enters: they are there for records in them
-    model: type[BaseModel] | None = None  # of the data, where they have one
-    migrate: Callable[[Data, int], Data] | None = None  # makes data of an older schema fit this one
+    inbox: Effect | None = None
+    inbox_data: Callable[[Data], Data] = dict
+    mirror: Effect | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed_triggers: Mapping[str, str] = field(default_factory=dict)
+    retired: tuple[str, ...] = ()
+    model: type[BaseModel] | None = None
+    migrate: Callable[[Data, int], Data] | None = None
 
     def __post_init__(self) -> None:
         ends = (name for kind in self._kinds for name in (kind.advance_trigger, kind.lost_trigger))
@@ -135,15 +148,10 @@ class Machine:
         fields = model.model_fields if model else {}
         return {name: value for name, value in offered.items() if name in fields}
 
-    @property
-    def initial(self) -> Stage:
-        """The stage that a record begins in, unless its data say otherwise."""
-        return self.stages[0]
-
     def initial_stage(self, data: Data) -> Stage:
         """Return the stage that a record with this data begins in."""
         if self.initial_state is None:
-            return self.initial
+            return self.stages[0]
         return self.stage(str(called(self.name, "initial_state", self.initial_state, data)))
 
     def first_data(self, payload: Data) -> Data:
@@ -183,10 +191,6 @@ class Machine:
     @property
     def _kinds(self) -> tuple[Children | Prerequisites, ...]:
         return (*self.children, self.prerequisites) if self.prerequisites else self.children
-
-    def is_lasting(self, countdown: str) -> bool:
-        """Whether a countdown goes on when its record changes its state."""
-        return self.prerequisites is not None and countdown == self.prerequisites.countdown
 
     def bounds(self, data: Data) -> Bounds:
         """Return what the family of a root with this data may use."""

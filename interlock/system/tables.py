@@ -2,7 +2,7 @@
 
 Modules of a table import nothing else of Interlock than `interlock` and this module, so that they
 are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads;
-`python -m pydoc interlock.Waiting` (`Active`, `Terminal`) the fields of a stage, and
+`python -m pydoc interlock.Waiting` (`Active`, `Terminal`, `Machine`) their fields, and
 `python -m pydoc interlock.rows` those of a row.
 """
 

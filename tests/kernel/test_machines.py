@@ -92,7 +92,7 @@ def test_the_table_is_the_published_one_and_ours_with_a_reason_each(name: str) -
     ours = {(row.ours, *row_of(row)) for row in machine.transitions if row.ours}
 
     assert kept["machine"] == name
-    assert str(machine.initial.state) == kept["initial"]
+    assert str(machine.stages[0].state) == kept["initial"]
     ends = [str(stage.state) for stage in machine.stages if isinstance(stage, Terminal)]
     assert sorted(ends) == sorted(kept["terminal"])
     assert sorted(published) == sorted(tuple(row) for row in kept["published"])
@@ -110,7 +110,7 @@ def test_every_row_and_every_creation_says_why_in_a_short_sentence(name: str) ->
     machine, (data, *_) = MACHINES[name], SAMPLES[name][0]
     rows = machine.transitions
     said = {row_of(row): row.says or machine.says.get(row.trigger, "") for row in rows}
-    created = machine.decide_creation(record(machine, str(machine.initial.state), data))
+    created = machine.decide_creation(record(machine, str(machine.stages[0].state), data))
 
     assert [row for row, says in said.items() if not 0 < len(says) < SENTENCE_LENGTH_MAX] == []
     assert 0 < len(created.says) < SENTENCE_LENGTH_MAX

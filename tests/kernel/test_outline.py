@@ -81,7 +81,7 @@ def _with_stage(table: Machine, **fields: Any) -> Machine:
 def test_the_initial_state_comes_first(machine: Machine) -> None:
     data = outline_of(machine)
 
-    assert data["initial"] == data["states"][0]["name"] == str(machine.initial.state)
+    assert data["initial"] == data["states"][0]["name"] == str(machine.stages[0].state)
 
 
 def test_every_state_has_kind_effect_and_timers(machine: Machine) -> None:

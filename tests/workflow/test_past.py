@@ -60,7 +60,7 @@ def test_what_is_retired_is_kept_for_its_records_with_its_question() -> None:
     machine = refund_of(retired=(*RETIRED, "expired")).machine
 
     assert machine.retired == (*RETIRED, "expired", "manual_check_unclear")
-    assert machine.initial.state == "check"
+    assert machine.stages[0].state == "check"
     assert machine.rows("manual_check_unclear", "manual_check_unclear_again")
     assert {"refused", "expired"} <= {str(stage.state) for stage in machine.stages}
 

@@ -14,7 +14,7 @@ from interlock.kernel.record import Record, RecordId, place_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.table import Mode, Stage, Terminal, Waiting
-from interlock.kernel.traits import Children
+from interlock.kernel.traits import Children, Prerequisites
 from interlock.workers.engine.lost_children import why_lost
 from interlock.workers.engine.work import EffectWork, Outcome
 
@@ -62,8 +62,8 @@ def advance(work: EffectWork) -> Outcome | None:
         record = work.dispatch.views.record(record.id)
         if says_why:
             payload["detail"] = why_lost(work.dispatch.views, lost)
-    if machine.is_lasting(name):
-        # A lasting countdown counts in any state in which its end has a transition.
+    if isinstance(kind, Prerequisites):
+        # Their countdown goes on in any state in which its end has a transition.
         waits = bool(machine.explain(record, kind.advance_trigger, payload).target)
     else:
         waits = waits_for(machine, record, countdown)

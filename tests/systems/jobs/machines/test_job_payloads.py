@@ -69,7 +69,7 @@ def create(machine: Machine, payload: Any) -> None:
         data = machine.initial_data(payload)
     except InvalidPayloadError:
         return
-    record = Record(RecordId("g/j"), machine.name, str(machine.initial.state), Version(1), data)
+    record = Record(RecordId("g/j"), machine.name, str(machine.stages[0].state), Version(1), data)
     decision = machine.decide_creation(record)
     assert codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
 

@@ -304,7 +304,7 @@ def test_every_type_of_event_has_its_rows_and_no_row_has_two_types() -> None:
     for name, its_id in of.items():
         machine, (datas, payloads) = MACHINES[name], SAMPLES[name]
         record: Record = Record(
-            RecordId(its_id), name, str(machine.initial.state), Version(1), dict(datas[0])
+            RecordId(its_id), name, str(machine.stages[0].state), Version(1), dict(datas[0])
         )
         found = [(machine.decide_creation(record), record.data)]
         for row in machine.transitions:
