@@ -139,7 +139,7 @@ class PagePrinter:
     def _inline(self, cell: object) -> Text:
         """Return a cell of a line, in which the id of a record is what the line is about."""
         text = self._cell(cell)
-        text.style = "bold" if isinstance(cell, Link) else text.style
+        text.style = text.style if _id_of(cell) is cell else "bold"
         return text
 
     def _cell(self, cell: object) -> Text:
