@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from interlock.workers.terminal.cards import sure_words
 from interlock.workers.terminal.command import Id, Reason, Shell, Tagged
-from interlock.workers.terminal.screen import program, short
+from interlock.workers.terminal.screen import short
 
 __all__ = [
     "Id",
     "Reason",
     "Shell",
     "Tagged",
-    "program",
     "short",
     "sure_words",
 ]

@@ -53,7 +53,7 @@ def claim(
     if found is None:
         asked = {"role": role or "any", "owner": owner, "tenant": tenant}
         left = None if shell.as_json else opened.unclaimed(backlog, **asked)
-        shell.answer(left, show=lambda rows: page.unclaimed(backlog, rows))
+        shell.answer(left, show=lambda rows: page.unclaimed(backlog, rows, shell.program))
         raise typer.Exit(1)
     told = (
         rejections_of(found.record.data),
@@ -68,7 +68,7 @@ def claim(
         **before,
     }
     lease_s = opened.records.effect("task", "agent").lease_ms // 1_000
-    shell.answer(value, show=lambda claimed: page.claimed(claimed, lease_s))
+    shell.answer(value, show=lambda claimed: page.claimed(claimed, lease_s, shell.program))
 
 
 def _report(shell: Shell, key: str, token: str, trigger: str, **payload: Any) -> None:

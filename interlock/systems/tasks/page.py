@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock import CallError, Client, Note
-from interlock.system.commands import program, short
+from interlock.system.commands import short
 from interlock.system.pages import (
     Button,
     Link,
@@ -278,7 +278,7 @@ def _codes(failure: Row) -> str:
     return ", ".join(dict.fromkeys(str(code) for code in codes if code))
 
 
-def claimed(value: Row, lease_s: int) -> list[Part]:
+def claimed(value: Row, lease_s: int, program: str) -> list[Part]:
     """Return a claimed task, and the commands with which its agent reports."""
     limit_ms = value["claim"]["deadline_s"] * 1_000
     facts: dict[str, object] = {
@@ -289,7 +289,7 @@ def claimed(value: Row, lease_s: int) -> list[Part]:
         "deadline": f"{duration(limit_ms)} after its start",
     }
     keys = f"export INTERLOCK_KEY={value['key']} INTERLOCK_TOKEN={value['token']}"
-    task = f"{program()} task"
+    task = f"{program} task"
     beat = f"Renew the claim at least every {lease_s} s, or the task is offered to others:"
     return [
         Sentence((Link(value["id"]), " is claimed")),
@@ -304,7 +304,7 @@ def claimed(value: Row, lease_s: int) -> list[Part]:
     ]
 
 
-def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[Part]:
+def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]], program: str) -> Iterator[Part]:
     """Yield that no task can be claimed now, and why those that are open cannot."""
     states = states_text(found["states"])
     yield Sentence(f"No task of {backlog} can be claimed by this agent now. Its tasks: {states}")
@@ -312,7 +312,7 @@ def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> Iterator[
         counts = (f"{number} {reason}" for reason, number in found["reasons"].items())
         yield Sentence(f"Of those that are open: {', '.join(counts)}.")
     yield Sentence("Why each of them waits:", "soft")
-    yield Sentence(Verbatim(f"{program()} task list {backlog}"))
+    yield Sentence(Verbatim(f"{program} task list {backlog}"))
 
 
 def _diff(client: Client, task: str) -> Section:

@@ -75,6 +75,11 @@ class Shell:
         """The name of this computer, as the settings have it, or the `up` that runs here."""
         return settings_here().host
 
+    @property
+    def program(self) -> str:
+        """How a shell of any folder starts this command line, for a command that is printed."""
+        return screen.program()
+
     def client(self, actor: str | None = None) -> Client:
         """Open the client on the store that the settings name, or that `up` started here.
 
