@@ -41,18 +41,19 @@ folder, where an `OutputSource` finds them. `outcome` says what came of it, and 
 fired where git, the store or the system refused what the agent needs. A `ReportListener` has the
 methods that hear reports. A `Supervisor` alone is for several leases or commands. If it dies, its
 processes are killed, and the sweep of orphans does what the record's state says of that.
-tests/seventh/translating has all of it.
+A command that needs no supervisor runs itself: with `run_bound` in a handler, under its lease; with
+`run_contained` where it checks work; with `run` where it reads an input and answers soon.
+
+`Client.logs` and `Client.tail` read the output, and `agent_output` shows it on a page. What agents
+print may have secrets: `records.redaction` hides them. tests/seventh/translating has all of it.
 """
 
 from __future__ import annotations
 
-from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.processes.agent.process import (
     AgentProcess,
     Exit,
 )
-from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
-from interlock.workers.processes.clock import clock
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.agent_supervisor import AgentSupervisor
 from interlock.workers.supervision.command import check_command
@@ -81,13 +82,7 @@ __all__ = [
     "Supervisor",
     "UsageAdded",
     "check_command",
-    "clock",
-    "end_bound",
-    "environment_of_work",
-    "extend",
     "hand_over",
-    "has_ended",
     "kill_leftovers",
     "report_stream",
-    "start_bound",
 ]

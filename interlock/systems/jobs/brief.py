@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from interlock import EffectWork
-from interlock.system.agents import environment_of_work
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.jobs.evidence import kept_file
@@ -61,7 +60,7 @@ def write_brief(folder: Path, brief: Mapping[str, Any]) -> Path:
 def variables(
     record: Record[JobData], role: str, folder: Path, run_folder: Path, key: str
 ) -> dict[str, str]:
-    """Return a command's environment: the worker's own without settings, and the job's values."""
+    """Return the variables that describe a job to its command."""
     values = {
         "ID": record.id,
         "PHASE": phase_of(record.data),
@@ -72,7 +71,7 @@ def variables(
         "KEY": key,
         "RUN": str(record.data["runs"]),
     }
-    return environment_of_work({f"INTERLOCK_JOB_{name}": value for name, value in values.items()})
+    return {f"INTERLOCK_JOB_{name}": value for name, value in values.items()}
 
 
 def _name_in_graph(record: Record[JobData], other: str) -> str:

@@ -6,7 +6,6 @@ The command is bound to this process: it ends with it, even if the process dies 
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
@@ -15,14 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from interlock import EffectWork, KernelError
-from interlock.system.agents import (
-    Sandbox,
-    clock,
-    end_bound,
-    extend,
-    has_ended,
-    start_bound,
-)
+from interlock.system.agents import Command, Sandbox
 from interlock.systems.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.systems.jobs.machines.job.changes import phase_of
 from interlock.systems.jobs.machines.job.data import JobData
@@ -31,11 +23,7 @@ from interlock.systems.jobs.reply import open_plain_file
 OUTPUT_FILE = "output.log"
 RUNS = "runs"
 COMMAND_END_S = 5.0  # from SIGTERM until SIGKILL, for a command of a job
-END_WAIT_S = 10.0  # after that, until its processes have to be gone
-POLL_S = 0.1  # between two looks at the command and its lease
 LATE_REPLY_LENGTH_MAX = 2_000  # characters that are noted of a reply that came too late
-# Longer than the system may take to poll: the computer slept, or all its processes were stopped.
-AWAY_S = 3.0
 # Output is noted as a sign of life at most this often within the longest silence that is allowed.
 SIGNS_PER_SILENCE = 20
 
@@ -50,6 +38,7 @@ class CommandRun:
         self.run_folder = folder / RUNS / name
         self.run_folder.mkdir(parents=True, exist_ok=True)
         self._silence_s = float(data["running_s" if role == "worker" else "reviewing_s"])
+        self._noted_size, self._noted_at = 0, time.monotonic()
 
     @property
     def reply(self) -> Path:
@@ -67,30 +56,20 @@ class CommandRun:
         self.reply.unlink(missing_ok=True)
         assert (self.run_folder / BRIEF_FILE).exists(), "the brief is written before the run"
         folder = Path(work.record.data.get("folder") or self.folder)
-        environment = variables(work.record, self.role, self.folder, self.run_folder, work.key)
-        arguments = ["/bin/bash", "-c", command]
-        if (sandbox := self._sandbox()) is not None:
-            arguments = sandbox.around(arguments, folder)
-        with (self.run_folder / OUTPUT_FILE).open("wb") as output:
-            process = start_bound(
-                arguments,
-                folder=folder,
-                output=output,
-                grace_s=COMMAND_END_S,
-                environment=environment,
-            )
-            try:
-                self._watch(process)
-            finally:
-                code = end_bound(process, patience_s=COMMAND_END_S + END_WAIT_S)
-        # The program between the two has then ended by a signal.
-        cut_off = code < 0
-        if work.stopped.is_set() or work.giving_back.is_set() or cut_off:
+        shell = Command(
+            arguments=("/bin/bash", "-c", command),
+            folder=folder,
+            sandbox=self._sandbox(),
+            variables=variables(work.record, self.role, self.folder, self.run_folder, work.key),
+            logs=self.run_folder,
+        )
+        try:
+            return shell.run_bound(work, self._act, grace_s=COMMAND_END_S)
+        except CancelledError:
             if self.reply.exists():
                 reply = self.last_of(self.reply, LATE_REPLY_LENGTH_MAX)
                 work.audit("late_reply", {"role": self.role, "reply": reply})
-            raise CancelledError
-        return code
+            raise
 
     def _sandbox(self) -> Sandbox | None:
         """Return the sandbox of the command. Raises SandboxError.
@@ -118,30 +97,16 @@ class CommandRun:
         except OSError as refusal:
             return f"it cannot be read: {refusal.strerror or refusal}"
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until the command ends or has to stop; note its output as signs of life."""
-        work, noted_size, noted_at, slept_s = self.work, 0, time.monotonic(), 0.0
-        while True:
-            # When the lease runs out, another worker may start this run: the command is killed by
-            # then, even if this process freezes.
-            extend(process, work.held.valid_until)
-            asked_at = clock()
-            if has_ended(process, within_s=POLL_S):
-                return
-            slept_s = max(slept_s, clock() - asked_at)
-            if slept_s > AWAY_S and work.held.left_s > 0:
-                self._note("slept", {"seconds": round(slept_s)})
-                slept_s = 0.0
-            if work.stopped.is_set() or work.giving_back.is_set():
-                return
-            size = (self.run_folder / OUTPUT_FILE).stat().st_size
-            now = time.monotonic()
-            if size != noted_size and now - noted_at >= self._silence_s / SIGNS_PER_SILENCE:
-                noted_size, noted_at = size, now
-                self._note_sign_of_life(size)
-
-    def _note_sign_of_life(self, size: int) -> None:
-        self._note("sign_of_life", {"output_bytes": size})
+    def _act(self, slept_s: float) -> None:
+        """Note that the computer slept, or the output as a sign of life."""
+        if slept_s:
+            self._note("slept", {"seconds": round(slept_s)})
+        size = (self.run_folder / OUTPUT_FILE).stat().st_size
+        now = time.monotonic()
+        is_due = now - self._noted_at >= self._silence_s / SIGNS_PER_SILENCE
+        if size != self._noted_size and is_due:
+            self._noted_size, self._noted_at = size, now
+            self._note("sign_of_life", {"output_bytes": size})
 
     def _note(self, kind: str, detail: Mapping[str, int]) -> None:
         """Write a note, which is a sign of life."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from interlock.kernel.store.outputs import ERRORS, OUTPUT
 from interlock.workers.config import Settings
+from interlock.workers.engine.work import EffectWork
 from interlock.workers.engine.work_environment import (
     environment_of_check,
     environment_of_program,
@@ -16,17 +19,25 @@ from interlock.workers.engine.work_environment import (
 )
 from interlock.workers.processes.agent.contained import run_contained
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
+from interlock.workers.processes.clock import clock
 from interlock.workers.processes.process_group import CommandResult, Takes, run_command
 from interlock.workers.processes.sandbox import Sandbox
+
+END_WAIT_S = 10.0  # after SIGKILL, until the processes of a bound command have to be gone
+POLL_S = 0.1  # between two looks at a bound command and its lease
+# Longer than the system may take to poll: the computer slept, or all its processes were stopped.
+AWAY_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A command, and everything that its process is started with.
 
-    Its environment is that of the process which makes the command, without settings, and the
-    `variables`, which describe its work; without them it is a check of work. It names the span in
-    which the command is made.
+    A supervisor runs it under leases; `run_bound` runs it in a handler, and `run_contained` and
+    `run` run a short one without a lease. Its environment is that of the process which makes the
+    command, without settings, and the `variables`, which describe its work; without them it is a
+    check of work. It names the span in which the command is made.
 
     `logs` is the folder of `output.log` and `errors.log`, in the work folder of its supervisor
     unless it is a whole path; with a `log_name` they are `<log_name>.log` and
@@ -93,6 +104,32 @@ class Command:
             self.confined, folder=self.folder, environment=self.environment, within_s=within_s
         )
 
+    def run_bound(self, work: EffectWork, act: Callable[[float], object], *, grace_s: float) -> int:
+        """Run a command in a handler, bound to its process and its lease; return the exit code.
+
+        Its output and errors are one log. It gets SIGTERM, and SIGKILL after `grace_s`, when the
+        work is stopped or given back, and when this process ends. When the lease runs out it is
+        killed, even if this process is frozen then. `act` is often called while the command runs,
+        with the seconds for which the computer slept, mostly 0. Raises CancelledError if the
+        command was ended, OSError if it cannot be started.
+        """
+        with self.log_files[0].open("wb") as output:
+            process = start_bound(
+                self.confined,
+                folder=self.folder,
+                output=output,
+                grace_s=grace_s,
+                environment=self.environment,
+            )
+            try:
+                _follow(process, work, act)
+            finally:
+                code = end_bound(process, patience_s=grace_s + END_WAIT_S)
+        # The program between the two ends by a signal when the lease has run out.
+        if code < 0 or work.stopped.is_set() or work.giving_back.is_set():
+            raise CancelledError
+        return code
+
     def trusted(self, module: str, settings: Settings, *names: str) -> Command:
         """Return a command that runs a module which may read the settings of these names.
 
@@ -103,6 +140,27 @@ class Command:
         arguments = (sys.executable, "-P", "-m", module)
         variables = {**(self.variables or {}), **environment_of_program(settings, *names)}
         return replace(self, arguments=arguments, sandbox=None, variables=variables)
+
+
+def _follow(
+    process: subprocess.Popen[bytes], work: EffectWork, act: Callable[[float], object]
+) -> None:
+    """Wait until a command of a handler has ended or has to end."""
+    slept_s = 0.0
+    while not (work.stopped.is_set() or work.giving_back.is_set()):
+        # When the lease runs out, another worker may start the same command: this one is dead by
+        # then, even if this process freezes.
+        extend(process, work.held.valid_until)
+        asked_at = clock()
+        if has_ended(process, within_s=POLL_S):
+            return
+        slept_s = max(slept_s, clock() - asked_at)
+        # A lease that could not be renewed meanwhile may be lost.
+        if slept_s > AWAY_S and work.held.left_s > 0:
+            act(slept_s)
+            slept_s = 0.0
+        else:
+            act(0.0)
 
 
 def process_label(logs: Path) -> str:
