@@ -16,6 +16,11 @@ A handler asks under the budget of its record: what the question can cost is res
         if isinstance(found, models.Unanswered):
             return il.Outcome("failed", {"error": found.detail}, found.deltas)
         return il.Outcome("reviewed", {"good": found.answer.is_good}, found.deltas)
+
+A capability is called by its name. `work.records.capabilities` has all of them:
+
+    call = await asyncio.to_thread(models.CapabilityCall, work, "jot", {"text": "buy milk"})
+    result = await call.run()  # il.Succeeded, il.Failed, or SplitWork
 """
 
 from __future__ import annotations
