@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from structlog.contextvars import get_contextvars
 
-from interlock.kernel.errors import StoreDownError
+from interlock.kernel.errors import FencedError, StoreDownError
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
 from interlock.workers.engine import capability_call, effect_ends, time_limits
@@ -20,6 +20,7 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
+from tests.end_to_end.deployment import thread
 from tests.sweeping import sweeping
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, perform, settings_for
@@ -326,6 +327,38 @@ def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
 
     assert running.perform("one", lose).startswith("retry: given up")
     assert running.entry("one").state == "leased"
+
+
+def fenced_elsewhere(_: EffectWork) -> Outcome:
+    raise FencedError("other", "token")
+
+
+def test_a_commit_that_another_record_refuses_as_stale_is_a_failure_of_the_attempt(
+    running: Running,
+) -> None:
+    running.approved()
+
+    assert running.perform("one", fenced_elsewhere).startswith("retry: tried again in ")
+    assert (running.entry("one").state, running.entry("one").attempts) == ("owed", 1)
+
+
+def test_an_effect_of_a_transition_is_not_done_because_another_record_refuses_a_stale_commit(
+    running: Running,
+) -> None:
+    running.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
+    until(
+        lambda: running.perform("one", name="inference") and asks(running),
+        what="a card is owed",
+    )
+
+    line = running.perform("one", fenced_elsewhere, name="resolution")
+
+    assert line.startswith("retry: tried again in ")
+    assert running.entry("one", "resolution").state == "owed"
+
+
+def asks(running: Running) -> bool:
+    return any(entry.name == "resolution" for entry in running.client.show("one").entries)
 
 
 def test_a_lease_of_what_hangs_is_not_renewed_though_its_end_cannot_be_told(
