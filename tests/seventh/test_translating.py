@@ -156,7 +156,9 @@ def test_a_person_rejects_a_translation_and_accepts_the_next(
     first = deployment.reaches(one, "translated", "stuck")
     assert first.data["translated"] == "world: Welt\nreason: \n"
     assert first.data["remark"] == "Look at the reason."
-    assert "Accept the translation of The guide to de?" in run("cards").stdout
+    card = run("cards").stdout
+    assert "Accept the translation of The guide to de?" in card
+    assert "No, translate it again" in card
     answered = run("decide", one, "reject", "--proposal", f"{one}:3", "--reason", "too short")
     assert answered.returncode == 0, answered.stderr
     deployment.sees(lambda: deployment.client.show(one).version == 6, what="a second attempt")

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
 import interlock as il
-from interlock.system.tables import Placement, Triggers
+from interlock.system.tables import ChoiceWords, Placement, Triggers
 
 TRANSLATION = il.Effect("translation", local=True)
 READING = il.Effect("reading")
@@ -106,6 +106,14 @@ def again(ask: il.Ask) -> dict[str, Any]:
     return {**kept, **ask.payload, "attempt": ask.data["attempt"] + 1}
 
 
+WORDS = {
+    "accept": ChoiceWords("Yes, it is good"),
+    "reject": ChoiceWords("No, translate it again"),
+    "retry": ChoiceWords("Try it again"),
+    "cancel": ChoiceWords("Give it up", "It is cancelled for good."),
+}
+
+
 def asks(state: State, question: str, **choices: Trigger) -> il.Waiting:
     return il.Waiting(
         state,
@@ -114,6 +122,7 @@ def asks(state: State, question: str, **choices: Trigger) -> il.Waiting:
         card=f"translation_{state}",
         question=lambda data: question.format(**data),
         affordances=tuple(choices.items()),
+        words=WORDS,
     )
 
 
