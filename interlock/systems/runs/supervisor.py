@@ -73,7 +73,8 @@ class RunSupervisor(Supervisor):
             self.work.fire_or_settle(outcome)
 
     def _has_ended(self) -> bool:
-        return bool(self.records.views.record(self.paths.id).state != State.RUNNING)
+        run: Record[RunData] = self.work.retried(partial(self.records.views.record, self.paths.id))
+        return run.state != State.RUNNING
 
     def _settle(self) -> None:
         """Settle the lease of a run that a person or a sweep has ended; nothing else is left."""

@@ -135,9 +135,9 @@ class Records:
         return fold(self.machine(machine), lines)
 
     def reading(self, record_id: str) -> AbstractContextManager[None]:
-        """Read the data of a record that may be damaged: what the block misses in them is raised.
+        """Read the data of a record that may be damaged, in the block of a `with`.
 
-        It is raised as an UnreadableRecordError, a ValueError, which names the record.
+        What lacks there is raised as an UnreadableRecordError, a ValueError that names the record.
         """
         return reading(record_id)
 
