@@ -135,6 +135,12 @@ class EffectEnds(ABC):
             raise Ignore("its lease is over")
         raise EffectRetriedError(f"released at shutdown: {status}")
 
+    def _end_fenced(self, work: EffectWork, refusal: FencedError) -> str:
+        """End an attempt whose handler a record has refused: only its own tells of a lost lease."""
+        if refusal.record_id != work.record.id:
+            return self._retry_later(work, refusal)
+        return self._settle(work, f"stale: {refusal}")
+
     def _end_late(self, work: EffectWork) -> str:
         """End an attempt whose time was over, by the outcome that its handler has for that."""
         late = work.limit.error

@@ -202,9 +202,7 @@ class Runner(EffectEnds):
         except (asyncio.CancelledError, CancelledError) as end:
             return self._stop(work, end)
         except FencedError as refusal:
-            if refusal.record_id != work.record.id:  # so this lease is not the one that is lost
-                return self._retry_later(work, refusal)
-            return self._settle(work, f"stale: {refusal}")
+            return self._end_fenced(work, refusal)
         except (NotYetError, HeldError, AnotherVersionError) as refusal:
             outcome = work.outcome_over_budget(refusal)
             if outcome is None:
