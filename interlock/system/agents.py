@@ -65,7 +65,6 @@ from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.report_writer import ReportWriter
 from interlock.workers.supervision.reports import AgentFailed, UsageAdded
-from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor
 from interlock.workers.supervision.work_command import Command
 
@@ -84,5 +83,4 @@ __all__ = [
     "check_command",
     "hand_over",
     "kill_leftovers",
-    "report_stream",
 ]

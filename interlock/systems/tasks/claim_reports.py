@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from interlock import Client, Outcome, validated
-from interlock.system.agents import AgentFailed, ReportListener, UsageAdded, report_stream
+from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Request
 from interlock.systems.tasks.claim_names import claim_of
@@ -70,8 +70,7 @@ class ClaimReport(ReportListener):
         self.of_task: Outcome | None = None
         if kind != HEARTBEAT:
             line = json.dumps({**fields, "type": kind}).encode()
-            for report in report_stream().feed(line):
-                self.hear(report)
+            self.hear(*self.read_line(line))
 
     def on_rejected(self, reason: str, *, ends: bool) -> None:
         """Refuse the report."""

@@ -19,8 +19,8 @@ from interlock.system.agents import (
     AgentProcess,
     Command,
     Exit,
+    ReportListener,
     Supervisor,
-    report_stream,
 )
 from interlock.system.records import Records
 from interlock.system.tables import AbortReason, TransitionReason
@@ -46,7 +46,7 @@ REFUSALS_MAX = 3  # by stop hooks, of one task of a session
 FAILURES_MAX = 3  # tasks of a session in a row
 
 
-class TaskSupervisor(Supervisor):
+class TaskSupervisor(Supervisor, ReportListener):
     """Supervises one agent and its current task. A session has no task while it is idle."""
 
     machine, effect = "agent", SUPERVISION
@@ -55,7 +55,7 @@ class TaskSupervisor(Supervisor):
     def __init__(self, spec: TaskLaunchSpec, records: Records) -> None:
         super().__init__(spec, records)
         self.spec = spec
-        self.reported, self.printed = report_stream(), report_stream(spec.stream)
+        self.prints = spec.stream
         claim = spec.claim
         task = self.adopt("task", AGENT, claim.task_key, claim.task_token)
         self.agent: EffectWork[AgentData] = self.adopt("agent", SUPERVISION, spec.key, spec.token)
@@ -146,17 +146,16 @@ class TaskSupervisor(Supervisor):
         """
         # Read first: a report that counts as progress here is then among those taken below.
         progressed = process.progress > process.began
-        every = [report for line in process.reports() for report in self.reported.feed(line)]
+        every = [report for line in process.reports() for report in self.read_line(line)]
         if self.spec.stream != "plain":
             for line in process.output_lines():
-                every += self.printed.feed(line)
+                every += self.read_output(line)
         printed = progressed and not (every or self._has_failed())
         if printed or not all(isinstance(report, AgentFailed) for report in every):
             self._confirm_alive(process)
         if self.task is None:
             return
-        for report in every:
-            self.task.reports.hear(report)
+        self.task.reports.hear(*every)
         self._fulfil_requests(process, self.task)
 
     def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:

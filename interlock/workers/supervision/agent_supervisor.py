@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
 
 from interlock.git.errors import GitError
 from interlock.kernel.errors import KernelError
@@ -12,7 +11,6 @@ from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.listener import ReportListener
-from interlock.workers.supervision.streams import report_stream
 from interlock.workers.supervision.supervisor import Supervisor
 from interlock.workers.supervision.work_command import Command
 
@@ -22,18 +20,15 @@ STOPPED = "stopped"  # the reason for ending an agent whose lease is to end
 class AgentSupervisor(Supervisor, ReportListener):
     """Runs the command of one agent under the lease `work`, and fires the outcome.
 
-    It hears what the agent reports: override the methods of the reports that you need. With
-    `accepted` these types of lines are reports, and any other is rejected. An agent that is
-    stopped gets SIGTERM, and SIGKILL after `grace_s`.
+    It hears what the agent reports: override the methods of the reports that you need. An agent
+    that is stopped gets SIGTERM, and SIGKILL after `grace_s`.
     """
 
-    accepted: Collection[str] = ()
     grace_s = 10.0
 
     def __init__(self, spec: LaunchSpec, records: Records) -> None:
         super().__init__(spec, records)
         self.work: EffectWork = self.adopt(self.machine, self.effect, spec.key, spec.token)
-        self._stream = report_stream(only=self.accepted)
 
     @abstractmethod
     def command(self) -> Command:
@@ -67,5 +62,4 @@ class AgentSupervisor(Supervisor, ReportListener):
 
     def _read(self, process: AgentProcess) -> None:
         for line in process.reports():
-            for report in self._stream.feed(line):
-                self.hear(report)
+            self.hear(*self.read_line(line))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 from interlock.workers.supervision.reports import (
@@ -19,6 +20,7 @@ from interlock.workers.supervision.reports import (
     Progress,
     RejectedLine,
     Report,
+    ReportStream,
     SessionOpened,
     SplitRequested,
     ToolCompleted,
@@ -27,13 +29,31 @@ from interlock.workers.supervision.reports import (
     UsageTotal,
     WorkFinished,
 )
+from interlock.workers.supervision.streams import report_stream
 
 
 class ReportListener:
-    """Hears the reports of an agent. Override the methods of those that have a meaning for you.
+    """Reads and hears the reports of an agent: override the methods of those that you need.
 
-    `hear` takes each report that a stream has read. The other methods do nothing by themselves.
+    An agent reports by lines of JSON. With `has_session` these may be of a process whose session,
+    messages and costs are recorded, and else of work that a record describes: its splitting, its
+    blocking, mail. With `accepted` they have these types. A line of another type is rejected. What
+    it prints is `plain`, or has reports too: as Claude Code prints them (`claude`), or as lines of
+    JSON (`interlock`). So a listener does: `for line in process.reports():
+    self.hear(*self.read_line(line))`.
     """
+
+    accepted: Collection[str] = ()
+    has_session = False
+    prints = "plain"
+
+    def read_line(self, line: bytes) -> Sequence[Report]:
+        """Return the reports in a line that the agent has reported."""
+        return self._reported.feed(line)
+
+    def read_output(self, line: bytes) -> Sequence[Report]:
+        """Return the reports in a line that the agent has printed."""
+        return self._printed.feed(line)
 
     def on_ready(self) -> None:
         """Hear that the agent has started and begins its work."""
@@ -109,8 +129,20 @@ class ReportListener:
         The fields are those that are given of `kind`, `urgent`, `thread` and `reply_to`.
         """
 
-    def hear(self, report: Report) -> None:
-        """Call the method of a report."""
+    @cached_property
+    def _reported(self) -> ReportStream:
+        return report_stream(has_session=self.has_session, only=self.accepted)
+
+    @cached_property
+    def _printed(self) -> ReportStream:
+        return report_stream(self.prints, has_session=self.has_session)
+
+    def hear(self, *reports: Report) -> None:
+        """Call the method of each report."""
+        for report in reports:
+            self._hear(report)
+
+    def _hear(self, report: Report) -> None:
         match report:
             case Progress(message, percent):
                 self.on_progress(message, percent)

@@ -16,7 +16,6 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.specs.json_line import COUNT_MAX
 from interlock.workers.supervision.reports import (
     MessageWritten,
-    Report,
     ToolCompleted,
     ToolStarted,
     UsageAdded,
@@ -35,19 +34,14 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def hear(listener: TurnReports, *reports: Report) -> None:
-    for report in reports:
-        listener.hear(report)
-
-
 def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Client) -> None:
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
     stream = STREAMS["claude"](ReportKinds.AGENT)
 
     for line in SAMPLE:
-        hear(reports, *stream.feed(line))
-    hear(reports, MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False))
+        reports.hear(*stream.feed(line))
+    reports.hear(MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False))
 
     notes = [line for line in client.history(claim.names.agent) if isinstance(line, Note)]
     assert [note.detail["message"] for note in notes if note.kind == "progress"] == [
@@ -73,7 +67,7 @@ def test_a_context_that_is_nearly_full_is_compacted(client: Client, used: int, s
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
-    hear(reports, UsageAdded(context_used=used, context_size=100))
+    reports.hear(UsageAdded(context_used=used, context_size=100))
 
     assert client.show(claim.names.turn).state == state
 
@@ -91,9 +85,9 @@ def test_usage_that_the_store_did_not_take_is_counted_once_when_it_is_back(
         raise StoreDownError("away")
 
     monkeypatch.setattr(dispatch.lifecycle, "note", answer_lost)
-    hear(reports, UsageAdded(cost_micro=5))
+    reports.hear(UsageAdded(cost_micro=5))
     monkeypatch.setattr(dispatch.lifecycle, "note", Mock(side_effect=StoreDownError("away")))
-    hear(reports, UsageAdded(cost_micro=COUNT_MAX), UsageAdded(cost_micro=7))
+    reports.hear(UsageAdded(cost_micro=COUNT_MAX), UsageAdded(cost_micro=7))
     monkeypatch.setattr(dispatch.lifecycle, "note", note)
     reports.count_usage()
 
@@ -110,12 +104,12 @@ def test_an_agent_that_never_ends_its_tool_calls_takes_no_more_memory(
     claim = claimed(client, "b/one").alive()
     reports = TurnReports(client.records, claim.names.turn, client.show(claim.names.agent))
 
-    hear(reports, *(ToolStarted("edit", f"call-{n}") for n in range(3)))
+    reports.hear(*(ToolStarted("edit", f"call-{n}") for n in range(3)))
 
     last = client.history(claim.names.agent)[-1]
     assert isinstance(last, Note)
     assert last.detail == {"reason": "more than 2 tool calls run at once"}
-    hear(reports, *(ToolCompleted("edit", f"call-{n}", success=True) for n in (2, 0)))
+    reports.hear(*(ToolCompleted("edit", f"call-{n}", success=True) for n in (2, 0)))
     assert client.show(claim.names.turn).state == "tool_use"
-    hear(reports, ToolCompleted("edit", "call-1", success=True))
+    reports.hear(ToolCompleted("edit", "call-1", success=True))
     assert client.show(claim.names.turn).state == "running"

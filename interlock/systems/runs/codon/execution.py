@@ -20,7 +20,6 @@ from interlock.system.agents import (
     AgentProcess,
     Command,
     Exit,
-    report_stream,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
 from interlock.system.text import sentence
@@ -79,10 +78,8 @@ class CodonExecution:
         self.context, self.start, self.codon = context, start, start.codon
         self.paths, self.work, self.leases = paths, work, (context.work, work)
         self.commands = CodonCommands(context, start, paths, previous)
-        self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
-        self.output_stream = report_stream(self.format, has_session=True)
-        self.report_stream = report_stream(has_session=True)
+        self.transcript = Transcript(self._observe, prints=self.format)
         command = replace(self.commands.shell("true"), logs=paths.sentinels)
         self.host = context.sentinel_host(start, command)
         # Events from before the sentinels are loaded; None once they are.
@@ -181,7 +178,7 @@ class CodonExecution:
         if self.start.previous_session_id:
             payload["previous_session_id"] = self.start.previous_session_id
         self._fire(Trigger.INITIALIZE, payload)
-        if not self.output_stream.reports_result:
+        if self.format == OutputFormat.PLAIN:
             # A command without reports names no session: use the one before, or a new id.
             self.transcript.session_id = self.start.previous_session_id or self.paths.id
 
@@ -204,14 +201,12 @@ class CodonExecution:
         reports, lines = agent.reports(), agent.output_lines()
         if self.format != OutputFormat.PLAIN:
             for line in reports:
-                for report in self.report_stream.feed(line):
-                    self.transcript.hear(report)
+                self.transcript.hear(*self.transcript.read_line(line))
         for line in lines:
             event = {"line": line.decode(errors="replace")}
             self._observe(SentinelEventName.OUTPUT_LINE, event)
             if self.format == OutputFormat.CLAUDE:
-                for report in self.output_stream.feed(line):
-                    self.transcript.hear(report)
+                self.transcript.hear(*self.transcript.read_output(line))
         return bool(reports or lines)
 
     def _record_costs(self) -> None:
@@ -257,8 +252,8 @@ class CodonExecution:
 
     def _outcome(self, ended: Exit, exit_code: int) -> CodonOutcome:
         transcript, reason = self.transcript, ended.reason_by_us or ""
-        reports_no_result = not self.output_stream.reports_result
-        done = transcript.result_received or (reports_no_result and ended.code == 0)
+        succeeded = self.format == OutputFormat.PLAIN and ended.code == 0
+        done = transcript.result_received or succeeded
         said = transcript.error or ended.errors.strip()
         said = self.work.records.redaction.text(said)[-4_000:]
         error = ended.lease_error or said

@@ -32,7 +32,9 @@ class Transcript(ReportListener):
     reader of the list empties it.
     """
 
+    has_session = True
     observe: Observe
+    prints: str = "plain"
     session_id: str | None = None
     messages: int = 0
     result_received: bool = False

@@ -18,7 +18,6 @@ from interlock.system.agents import (
     ReportListener,
     UsageAdded,
     check_command,
-    report_stream,
 )
 from interlock.system.text import sentence
 from interlock.systems.runs.sentinels.call_timing import Batch
@@ -176,9 +175,10 @@ def material(events: Batch) -> str:
 class _Costs(ReportListener):
     """Books the costs that a command reports among the lines of its output."""
 
+    accepted = ("usage",)
+
     def __init__(self, book: BookCost) -> None:
         self._book = book
-        self._reports = report_stream(only=["usage"])
         self._is_usage = False
 
     def on_used(self, usage: UsageAdded) -> None:
@@ -189,6 +189,6 @@ class _Costs(ReportListener):
     def takes(self, line: bytes) -> bool:
         """Book the usage in a line; return whether there is one."""
         self._is_usage = False
-        for report in self._reports.feed(line) if b'"usage"' in line else ():
-            self.hear(report)
+        if b'"usage"' in line:
+            self.hear(*self.read_line(line))
         return self._is_usage

@@ -20,13 +20,6 @@ STREAMS: Mapping[str, Callable[[ReportKinds], ReportStream]] = {
 def report_stream(
     form: str = "interlock", *, has_session: bool = False, only: Collection[str] = ()
 ) -> ReportStream:
-    """Return what reads the lines of one process: `feed` returns the reports in a line.
-
-    The form is `interlock`, of lines with our own reports, `claude`, of what Claude Code prints, or
-    `plain`, of output without reports. With `has_session` our own lines may have those of a process
-    whose session, messages and costs are recorded, and else those about work that a record
-    describes: its splitting, its blocking, mail. With `only` they are of these types. A line of
-    another type is rejected.
-    """
+    """Return what reads the lines of one process. `ReportListener` explains the arguments."""
     kinds = ReportKinds.SESSION if has_session else ReportKinds.AGENT
     return InterlockStream(kinds, only) if form == "interlock" else STREAMS[form](kinds)
