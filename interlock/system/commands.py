@@ -21,13 +21,11 @@ from __future__ import annotations
 
 from interlock.workers.terminal.cards import sure_words
 from interlock.workers.terminal.command import Id, Reason, Shell, Tagged
-from interlock.workers.terminal.screen import short
 
 __all__ = [
     "Id",
     "Reason",
     "Shell",
     "Tagged",
-    "short",
     "sure_words",
 ]

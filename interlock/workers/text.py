@@ -13,6 +13,8 @@ from interlock.kernel.shortened import ELLIPSIS, shortened
 from interlock.kernel.tags import BLANKS
 
 DETAIL_LENGTH_MAX = 500
+LINE_LENGTH_MAX = 100
+PART_LENGTH_MAX = 60
 TENTHS_BELOW_S = 10
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
@@ -50,9 +52,18 @@ def clock(at_ms: float) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%H:%M:%S.%f}"[:-3]
 
 
-def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
-    """Return any text as one line that fits into a log: no newline, no lone surrogate."""
-    line = " ".join(text.split()).encode(errors="backslashreplace").decode()
+def sentence(value: object, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
+    """Return any text as one line that fits into a log: no newline, no lone surrogate.
+
+    Of a mapping the line has the names with their values, as far as there are any.
+    """
+    if isinstance(value, Mapping):
+        value = ", ".join(
+            f"{name}={sentence(part, length_max=PART_LENGTH_MAX)}"
+            for name, part in value.items()
+            if part not in (None, "", {}, [])
+        )
+    line = " ".join(str(value).split()).encode(errors="backslashreplace").decode()
     return shortened(line, length_max)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interlock import CallError, Client
-from interlock.system.commands import short
 from interlock.system.pages import (
     Button,
     Link,
@@ -22,7 +21,7 @@ from interlock.system.pages import (
     Verbatim,
 )
 from interlock.system.tables import Record, dollars
-from interlock.system.text import duration
+from interlock.system.text import duration, sentence
 from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.history import numbered_below, run_number
@@ -142,7 +141,7 @@ def event(value: Row) -> Sentence:
         why, moved = data.get("reason", ""), ("", StateName("run", ENDS[kind]))
     else:
         return Sentence((*head, EVENT_TEXTS[kind](data)))
-    return Sentence((*head, *moved, f": {short(why)}" if why else ""))
+    return Sentence((*head, *moved, f": {sentence(why, length_max=100)}" if why else ""))
 
 
 def validation(value: Row) -> Iterator[Sentence]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock import CallError, Client, Note
-from interlock.system.commands import short
 from interlock.system.pages import (
     Button,
     Link,
@@ -22,7 +21,7 @@ from interlock.system.pages import (
     Verbatim,
 )
 from interlock.system.tables import Record, dollars
-from interlock.system.text import duration
+from interlock.system.text import duration, sentence
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.claim_row import ClaimRow
@@ -117,7 +116,7 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[object, ...]:
         "" if row.heartbeat_age_s is None else Time(now_ms - round(row.heartbeat_age_s * 1_000)),
         "" if row.left_s is None else Time(now_ms + round(row.left_s * 1_000), "left"),
         spent,
-        short(row.said),
+        sentence(row.said, length_max=100),
     )
 
 
@@ -209,7 +208,7 @@ def identities(rows: Iterable[Row]) -> Table:
             row["successes"],
             row["failures"],
             row["violations"],
-            f"{row['name']} ({row['role']})  {short(row['command'])}",
+            f"{row['name']} ({row['role']})  {sentence(row['command'], length_max=100)}",
         )
         for row in rows
     ]
@@ -266,7 +265,7 @@ def _failed_task(row: Row) -> Section:
 
 def _failed_try(row: Row) -> Sentence:
     cause = f"  claim {row['number']}  {row['trigger']} by {row['actor']}"
-    why = f"  {short(row['reason'], REASON_LENGTH_MAX)}" if row["reason"] else ""
+    why = f"  {sentence(row['reason'], length_max=REASON_LENGTH_MAX)}" if row["reason"] else ""
     codes = f"  ({codes})" if (codes := _codes(row)) else ""
     at = Sentence(Time(row["timestamp"] * 1_000, "date"), "soft")
     return Sentence((at, cause, Sentence(why, "bad"), Sentence(codes, "soft")))

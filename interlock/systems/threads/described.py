@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.system.commands import short
 from interlock.system.tables import action_line
+from interlock.system.text import sentence
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import (
     ProposalData,
@@ -31,7 +31,11 @@ def in_words(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_confidence(phase: str, proposal: ProposalData) -> str:
-    shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
+    shown = (
+        "taken back"
+        if proposal.get("cleared")
+        else sentence(proposal_text(phase, proposal), length_max=100)
+    )
     return f"{shown}  (confidence {proposal['confidence']:.2f})"
 
 

@@ -24,8 +24,8 @@ from interlock.workers.terminal.page import (
     Time,
     Verbatim,
 )
-from interlock.workers.terminal.screen import counted, counts_text, program, short
-from interlock.workers.text import duration, is_said, moment
+from interlock.workers.terminal.screen import counted, counts_text, program
+from interlock.workers.text import LINE_LENGTH_MAX, duration, is_said, moment, sentence
 
 # What `doctor` says of the agents of a computer.
 SAID_OF = {
@@ -92,7 +92,9 @@ def runs(found: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def _detail(row: Mapping[str, Any]) -> str:
-    return short({name: value for name, value in row.items() if name != "at_ms"})
+    return sentence(
+        {name: value for name, value in row.items() if name != "at_ms"}, length_max=LINE_LENGTH_MAX
+    )
 
 
 def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Mapping[str, object]:
@@ -116,7 +118,7 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Mapping
 def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
     """Yield why a record failed, and why its effects did, as far as no line above says it whole."""
     reason = str(inner(value["data"], "failure").get("reason", "")).strip()
-    if reason != short(reason):
+    if reason != sentence(reason, length_max=LINE_LENGTH_MAX):
         # Such as the output of a command, of which lists show the first line.
         yield reason
     if not value["cards"]:
@@ -163,7 +165,9 @@ def shown_fields(machine: str, data: Mapping[str, Any]) -> Iterator[tuple[str, s
         yield "about", str(about)
     yield from words.proposals.items()
     names = dict.fromkeys(name for system in systems() for name in system.shown)
-    yield from ((name, short(data[name])) for name in names if data.get(name))
+    yield from (
+        (name, sentence(data[name], length_max=LINE_LENGTH_MAX)) for name in names if data.get(name)
+    )
 
 
 def records(value: Mapping[str, Any]) -> Iterator[Part]:
@@ -174,7 +178,7 @@ def records(value: Mapping[str, Any]) -> Iterator[Part]:
             row["machine"],
             StateName(row["machine"], row["state"], asks=row["waits_for_person"]),
             Time(row["since_ms"]),
-            short(row["title"]),
+            sentence(row["title"], length_max=LINE_LENGTH_MAX),
         )
         for row in value["records"]
     ]
@@ -287,7 +291,11 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
     yield facts
     if value["rejected_messages"]:
         rows = [
-            (message["kind"], short(message["reason"]), short(message["body"]))
+            (
+                message["kind"],
+                sentence(message["reason"], length_max=LINE_LENGTH_MAX),
+                sentence(message["body"], length_max=LINE_LENGTH_MAX),
+            )
             for message in value["rejected_messages"]
         ]
         columns = ("Rejected", "Why", "Message")

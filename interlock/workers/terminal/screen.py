@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.kernel.meaning import Meaning
-from interlock.kernel.shortened import ELLIPSIS, fits, kept_ends, shortened
+from interlock.kernel.shortened import ELLIPSIS, fits, kept_ends
 from interlock.workers.text import visible, visible_line
 
 
@@ -98,7 +98,6 @@ PIPED_WIDTH = 240
 out = Screen(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Screen(stderr=True)
 
-LINE_LENGTH_MAX = 100
 # The shape before a state, which the stylesheet of the console has too, and its colour.
 LOOKS: Mapping[Meaning, tuple[str, str]] = {
     Meaning.ASKS: ("◆", "yellow"),
@@ -153,18 +152,6 @@ def command_line(text: str) -> None:
 def program() -> str:
     """Return how a shell of any folder starts this command line."""
     return shlex.quote(str(Path(sys.executable).with_name("interlock")))
-
-
-def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
-    """Return a value as one line."""
-    if isinstance(value, Mapping):
-        value = ", ".join(
-            f"{name}={short(part, 60)}"
-            for name, part in value.items()
-            if part not in (None, "", {}, [])
-        )
-    text = " ".join(str(value).split())
-    return shortened(text, length_max)
 
 
 def counted(number: int, noun: str) -> str:
