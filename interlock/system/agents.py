@@ -37,14 +37,14 @@ outcome:
     main = Translator.supervise
 
 `command` prepares the work. What it prints is in the logs `output.log` and `errors.log` of the work
-folder, where an `OutputSource` finds them. `outcome` says what came of it, and `failure` what is
-fired where git, the store or the system refused what the agent needs. A `ReportListener` has the
-methods that hear reports. A `Supervisor` alone is for several leases or commands. If it dies, its
-processes are killed, and the sweep of orphans does what the record's state says of that.
+folder, which the row `outputs` of the system finds. `outcome` says what came of it, and `failure`
+what is fired where git, the store or the system refused what the agent needs. A `ReportListener`
+has the methods that hear reports. A `Supervisor` alone is for several leases or commands. If it
+dies, its processes are killed, and the sweep of orphans does what the record's state says of that.
 A command that needs no supervisor runs itself: with `run_bound` in a handler, under its lease; with
 `run_contained` where it checks work; with `run` where it reads an input and answers soon.
 
-`Client.logs` and `Client.tail` read the output, and `agent_output` shows it on a page. What agents
+`Client.logs` and `Client.tail` read the output, and a `LivePart` shows it on a page. What agents
 print may have secrets: `records.redaction` hides them. tests/seventh/translating has all of it.
 """
 

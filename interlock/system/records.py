@@ -24,7 +24,6 @@ from __future__ import annotations
 from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.engine.news import NewsFeed
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.records import Records
@@ -40,7 +39,6 @@ __all__ = [
     "Mail",
     "NewsFeed",
     "NotYetError",
-    "OutputSource",
     "Records",
     "Request",
     "Sweep",

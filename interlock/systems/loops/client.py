@@ -11,7 +11,7 @@ from interlock import CallError, Client
 from interlock.git.branch import commit_of, head_commit
 from interlock.git.repository import Repository
 from interlock.system.errors import HeldError, IdTakenError, InvalidPayloadError
-from interlock.system.records import OutputSource, polls
+from interlock.system.records import polls
 from interlock.systems.loops.machines.loop.data import Life
 from interlock.systems.loops.machines.loop.names import State, Trigger
 from interlock.systems.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
@@ -197,7 +197,7 @@ def _why(record: Life) -> str:
     return ""
 
 
-def output_source(_: Client, record: Life, run: int | None = None) -> OutputSource | None:
+def output_place(_: Client, record: Life, run: int | None) -> tuple[str, Path, int] | None:
     """Return where the output of a session of a life is, by default of the last one.
 
     `run` is an attempt to run a session. None before there is one.
@@ -207,7 +207,7 @@ def output_source(_: Client, record: Life, run: int | None = None) -> OutputSour
     host = record.data.get("host") or record.data.get("former")
     if not (number and host):
         return None
-    return OutputSource(host, session_below_home(record.id, number).as_posix(), number)
+    return host, session_below_home(record.id, number), number
 
 
 def _life_number(life: str) -> int:

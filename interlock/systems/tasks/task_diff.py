@@ -15,7 +15,7 @@ from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.output_source import host_of_claim
+from interlock.systems.tasks.output_place import host_of_claim
 
 
 def task_diff(record: Record[TaskData], between: str, bytes_max: int, within_s: float) -> Diff:

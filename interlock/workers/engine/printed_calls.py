@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from interlock.kernel.errors import CallError
@@ -106,14 +107,17 @@ def output_source(
             f"{record.id} is a {record.machine}; only records of these machines have an output of "
             f"an agent: {known}"
         )
-    find: Callable[[Any, Record, int | None], OutputSource | None] = load(where)
-    last = find(client, record, None)
-    if run is None:
-        return last
-    runs = last.run if last else 0
-    if not 0 < run <= runs:
-        raise NoOutputError(f"{record.id} has no run {run} of an agent; it has had {runs}")
-    return find(client, record, run)
+    find: Callable[[Any, Record, int | None], tuple[str, Path, int] | None] = load(where)
+    place = find(client, record, None)
+    if run is not None:
+        runs = place[2] if place else 0
+        if not 0 < run <= runs:
+            raise NoOutputError(f"{record.id} has no run {run} of an agent; it has had {runs}")
+        place = find(client, record, run)
+    if place is None:
+        return None
+    host, folder, number = place
+    return OutputSource(host, folder.as_posix(), number)
 
 
 def _named(record: Record, rows: Mapping[str, Mapping[str, str]]) -> str:

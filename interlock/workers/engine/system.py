@@ -155,10 +155,12 @@ class System:
     that returns what `interlock show` prints of its records instead of `shown`. `evidence` gives,
     for a machine, the `module:function` that yields what the console shows beside the cards of its
     records, each a `Section`. `outputs` gives, for a machine whose records have an agent that
-    prints something, the `module:function` that returns where its output is: the `OutputSource` of
-    a `Client`, a `Record` and the number of a run, or None before there is one. For None as the
-    number it returns that of the last run. `diffs` gives, for a machine whose records have a
-    difference of files that only one computer can compare, the `DiffSource` as `module:attribute`.
+    prints something, the `module:function` that returns where its output is, of a `Client`, a
+    `Record` and the number of a run from 1, such as a session: the computer, the folder of the logs
+    below the home of Interlock there, and the number. For None as the number it returns that of the
+    last run, or None before there is one. Each run needs a folder of its own. `diffs` gives, for a
+    machine whose records have a difference of files that only one computer can compare, the
+    `DiffSource` as `module:attribute`.
     `starved` is the `module:function` that counts records which will never go on by themselves
     although no person is asked: it gets the `Records`, and returns their number, and whether there
     may be more because not all were looked at. `counted`

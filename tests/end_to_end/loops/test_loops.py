@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.systems.loops.client import output_source
 from interlock.workers.engine.agent_output import look_at
+from interlock.workers.engine.printed_calls import output_source
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.tasks.coding import git, trees

@@ -11,7 +11,7 @@ from interlock.git.saved_work import commit_work
 from interlock.git.worktree import add_worktree, own_sandbox, remove_worktree
 from interlock.system import agents
 from interlock.system.pages import DiffSource
-from interlock.system.records import OutputSource, Records
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from translating.reader import reading
 from translating.table import TRANSLATION, TranslationData, Trigger
@@ -19,9 +19,9 @@ from translating.table import TRANSLATION, TranslationData, Trigger
 TEXT_BYTES_MAX = 100_000
 
 
-def folder_of(record: Record[TranslationData], run: int) -> str:
+def folder_of(record: Record[TranslationData], run: int) -> Path:
     """Return the work folder of an attempt, below the home of Interlock."""
-    return f"translations/{record.id}/{run}"
+    return Path("translations", record.id, str(run))
 
 
 def branch_of(record: Record[TranslationData]) -> str:
@@ -114,10 +114,10 @@ class Translator(agents.AgentSupervisor):
 main = Translator.supervise
 
 
-def output(_: il.Client, record: Record[TranslationData], run: int | None) -> OutputSource:
+def output(_: il.Client, record: Record[TranslationData], run: int | None) -> tuple[str, Path, int]:
     """Return where an attempt prints: by default the last one."""
     number = run or record.data["attempt"]
-    return OutputSource(record.data["host"], folder_of(record, number), number)
+    return record.data["host"], folder_of(record, number), number
 
 
 def compared(record: Record[TranslationData], _: str, bytes_max: int, within_s: float) -> Diff:

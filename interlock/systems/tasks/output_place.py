@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from interlock import Client
-from interlock.system.records import OutputSource, Records
+from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.machines.agent.payloads import AgentData
@@ -11,9 +13,9 @@ from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.work_folders import work_folder_below_home
 
 
-def output_source(
-    client: Client, record: Record[TaskData], number: int | None = None
-) -> OutputSource | None:
+def output_place(
+    client: Client, record: Record[TaskData], number: int | None
+) -> tuple[str, Path, int] | None:
     """Return where the output is of the agent that has or had a claim of a task.
 
     `number` is that of the claim, by default of the last one. None if there is no such output: no
@@ -23,8 +25,7 @@ def output_source(
     if not chosen or not record.data.get("agent"):
         return None
     host = host_of_claim(client.records, record, chosen)
-    folder = work_folder_below_home(agent_of(record, chosen)).as_posix()
-    return OutputSource(host, folder, chosen) if host else None
+    return (host, work_folder_below_home(agent_of(record, chosen)), chosen) if host else None
 
 
 def host_of_claim(records: Records, record: Record[TaskData], number: int) -> str:
