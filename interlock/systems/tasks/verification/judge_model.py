@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum, auto
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from interlock import Settings
 from interlock.system.models import LanguageModel, PricedQuestion, open_model
 from interlock.systems.tasks.settings import TaskSettings
+from interlock.systems.tasks.verification.model_verdict import Judgement
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and the same limit counts the tokens of their thoughts.
 ANSWER_TOKENS_MAX = 4_096
-REASON_LENGTH_MAX = 2_000  # characters of the reason of a verdict
 
 _EVERY = """\
 You look at what a coding agent did, for the person who is responsible for it.
@@ -54,22 +51,6 @@ INSTRUCTIONS: Mapping[InquiryKind, str] = {
     InquiryKind.REVIEW: f"{_EVERY}\n\n{_REVIEW}",
     InquiryKind.JUDGEMENT: f"{_EVERY}\n\n{_JUDGEMENT}",
 }
-
-
-class Judgement(BaseModel):
-    """What the model answers when it judges.
-
-    Many models add a field that says why. An answer that may have none would be refused for it,
-    after the call was paid.
-    """
-
-    # Providers that hold a model to the schema are still told that it has no other fields.
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
-
-    verdict: Literal["accept", "retry"]
-    # Strict: a confidence of true or "0.9" says that the model did not mean a probability.
-    confidence: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
-    reason: Annotated[str, Field(max_length=REASON_LENGTH_MAX)] = ""
 
 
 def question_of(

@@ -63,5 +63,4 @@ class ModelInquiries:
         await asyncio.to_thread(partial(self.work.spend, **found.deltas))
         if isinstance(found, Unanswered):
             raise UnansweredError(found.detail)
-        answer = found.answer
-        return answer if isinstance(answer, str) else answer.model_dump(mode="json")
+        return found.answer

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.system.files import Document, FileError
 from interlock.system.text import sentence
 
 CONFIDENCE_MIN = 0.7
-ANSWER_LENGTH_MAX = 64 * 1024
+REASON_LENGTH_MAX = 2_000  # characters of the reason of a verdict
 _STOP_S = 1.0
 
 UNCONFIGURED = (
@@ -22,8 +20,7 @@ UNCONFIGURED = (
 )
 
 # A function that asks a model with an instruction. A reviewer answers PASS or anything else; a
-# judge answers {"verdict": "accept" or "retry", "confidence": 0 to 1}, as a mapping or as its JSON
-# text, and may add a "reason". It raises UnansweredError if it knows why there is no answer.
+# judge answers a Judgement. It raises UnansweredError if it knows why there is no answer.
 AskModel: TypeAlias = Callable[[str], Awaitable[object]]
 
 
@@ -58,11 +55,11 @@ async def ask_reviewer(
 
 
 async def ask_judge(judge: AskModel | None, instruction: str, *, within_s: float) -> ModelVerdict:
-    """Ask a model to judge the work. An unreadable answer is a retry with confidence 0."""
+    """Ask a model to judge the work. Without a judgement it is a retry with confidence 0."""
     answer, problem = await _answer(judge, instruction, within_s=within_s)
     if problem:
         return ModelVerdict(passed=False, detail=f"retry: the judge {problem}", confidence=0.0)
-    return _read_judgement(answer)
+    return _verdict_of(answer)
 
 
 async def _answer(
@@ -97,39 +94,31 @@ async def _answer(
     return task.result(), ""
 
 
-class _Judgement(BaseModel):
-    """What a judge answers; other fields mean nothing."""
+class Judgement(BaseModel):
+    """What the model answers when it judges.
 
-    model_config = ConfigDict(strict=True)
+    Many models add a field that says why. An answer that may have none would be refused for it,
+    after the call was paid.
+    """
+
+    # Providers that hold a model to the schema are still told that it has no other fields.
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
+
     verdict: Literal["accept", "retry"]
-    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-    reason: Any = None
+    # Strict: a confidence of true or "0.9" says that the model did not mean a probability.
+    confidence: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
+    reason: Annotated[str, Field(max_length=REASON_LENGTH_MAX)] = ""
 
 
-def _read_judgement(answer: object) -> ModelVerdict:
-    try:
-        found = Document.of(_data(answer)).model(_Judgement)
-    except (ValueError, FileError) as error:
-        detail = sentence(f"retry: the judgement cannot be read: {error}: {_quoted(answer)}")
+def _verdict_of(answer: object) -> ModelVerdict:
+    if not isinstance(answer, Judgement):
+        detail = sentence(f"retry: the judge gave no judgement: {_quoted(answer)}")
         return ModelVerdict(passed=False, detail=detail, confidence=0.0)
-    reason = found.reason
-    because = f": {reason}" if isinstance(reason, str) and reason.strip() else ""
-    detail = sentence(f"{found.verdict} with confidence {found.confidence:g}{because}")
+    because = f": {answer.reason}" if answer.reason.strip() else ""
+    detail = sentence(f"{answer.verdict} with confidence {answer.confidence:g}{because}")
     return ModelVerdict(
-        passed=found.verdict == "accept", detail=detail, confidence=found.confidence
+        passed=answer.verdict == "accept", detail=detail, confidence=answer.confidence
     )
-
-
-def _data(answer: object) -> Any:
-    """Return the data of an answer, which may be the text of its JSON. Raises ValueError."""
-    if isinstance(answer, Mapping):
-        return dict(answer)
-    if not isinstance(answer, str) or len(answer) > ANSWER_LENGTH_MAX:
-        raise ValueError(f"it is no JSON object of at most {ANSWER_LENGTH_MAX} characters")
-    try:
-        return json.loads(answer)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("it is not JSON") from error
 
 
 def _quoted(answer: object) -> str:

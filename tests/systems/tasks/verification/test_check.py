@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from interlock.systems.tasks.verification.check import OUTPUT_BYTES_MAX, check
-from interlock.systems.tasks.verification.model_verdict import UNCONFIGURED, AskModel
+from interlock.systems.tasks.verification.model_verdict import (
+    UNCONFIGURED,
+    AskModel,
+    Judgement,
+)
 from interlock.systems.tasks.verification.signals import (
     CompletionVerdict,
     ParsedSignal,
@@ -272,8 +276,8 @@ def test_a_reviewer_that_does_not_pass_the_work_fails_it(
 
 
 def test_a_judges_verdict_comes_with_its_confidence(tmp_path: Path) -> None:
-    sure = {"verdict": "accept", "confidence": 0.9}
-    unsure = {"verdict": "accept", "confidence": 0.5}
+    sure = Judgement(verdict="accept", confidence=0.9)
+    unsure = Judgement(verdict="accept", confidence=0.5)
 
     first = only(tmp_path, "llm_judge", "done?", judge=answering(sure))
     second = only(tmp_path, "llm_judge", "done?", judge=answering(unsure))
@@ -294,7 +298,7 @@ def test_a_judge_without_a_verdict_is_a_retry_without_confidence(
 
 def test_a_judge_is_asked_after_all_others_and_answers_in_its_place(tmp_path: Path) -> None:
     instructions: list[str] = []
-    accept = {"verdict": "accept", "confidence": 1}
+    accept = Judgement(verdict="accept", confidence=1)
 
     verdict = checked(
         tmp_path,
@@ -317,7 +321,7 @@ def test_a_judge_is_not_asked_when_another_signal_failed(tmp_path: Path) -> None
         tmp_path,
         ("llm_judge", "done?"),
         ("path_exists", "gone"),
-        judge=answering({"verdict": "accept", "confidence": 1}, instructions),
+        judge=answering(Judgement(verdict="accept", confidence=1), instructions),
     )
 
     assert not instructions
@@ -328,7 +332,7 @@ def test_a_judge_is_not_asked_when_another_signal_failed(tmp_path: Path) -> None
 def test_each_judge_is_asked_whatever_the_other_answers(tmp_path: Path) -> None:
     instructions: list[str] = []
 
-    judge = answering({"verdict": "retry", "confidence": 1}, instructions)
+    judge = answering(Judgement(verdict="retry", confidence=1), instructions)
     checked(tmp_path, ("llm_judge", "a"), ("llm_judge", "b"), judge=judge)
 
     assert instructions == ["a", "b"]

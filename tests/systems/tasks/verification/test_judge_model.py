@@ -11,10 +11,10 @@ import pytest
 from interlock.systems.tasks.verification.judge_model import (
     VARIABLE,
     InquiryKind,
-    Judgement,
     open_judge,
     question_of,
 )
+from interlock.systems.tasks.verification.model_verdict import Judgement
 from interlock.workers.config import SettingsError
 from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
 from interlock.workers.gateways.llm.language_model import LanguageModel, PricedQuestion

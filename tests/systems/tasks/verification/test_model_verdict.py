@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
@@ -13,10 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from interlock.systems.tasks.verification.model_verdict import (
     UNCONFIGURED,
     AskModel,
+    Judgement,
     ModelVerdict,
     UnansweredError,
     ask_judge,
@@ -189,65 +190,52 @@ def test_cancelling_the_question_cancels_the_model() -> None:
     asyncio.run(cancelled())
 
 
-@pytest.mark.parametrize("encode", [lambda one: one, json.dumps])
 @pytest.mark.parametrize(
     ("answer", "passed", "flagged"),
     [
-        ({"verdict": "accept", "confidence": 1}, True, False),
-        ({"verdict": "accept", "confidence": 0.7}, True, False),
-        ({"verdict": "accept", "confidence": 0.69}, True, True),
-        ({"verdict": "retry", "confidence": 0.9}, False, False),
-        ({"verdict": "retry", "confidence": 0.0}, False, True),
+        (Judgement(verdict="accept", confidence=1), True, False),
+        (Judgement(verdict="accept", confidence=0.7), True, False),
+        (Judgement(verdict="accept", confidence=0.69), True, True),
+        (Judgement(verdict="retry", confidence=0.9), False, False),
+        (Judgement(verdict="retry", confidence=0.0), False, True),
     ],
 )
 def test_a_judgement_counts_and_is_flagged_if_the_judge_is_not_sure(
-    encode: Callable[[Any], object],
-    answer: dict[str, Any],
+    answer: Judgement,
     passed: bool,  # noqa: FBT001 - a case
     flagged: bool,  # noqa: FBT001 - a case
 ) -> None:
-    verdict = judged(answering(encode(answer)))
+    verdict = judged(answering(answer))
 
     assert (verdict.passed, verdict.flagged) == (passed, flagged)
-    assert verdict.confidence == answer["confidence"]
-    assert verdict.detail == f"{answer['verdict']} with confidence {answer['confidence']:g}"
+    assert verdict.confidence == answer.confidence
+    assert verdict.detail == f"{answer.verdict} with confidence {answer.confidence:g}"
 
 
 def test_a_judges_reason_is_kept() -> None:
-    answer = {"verdict": "retry", "confidence": 0.8, "reason": "no\ntest"}
+    answer = Judgement(verdict="retry", confidence=0.8, reason="no\ntest")
 
     assert judged(answering(answer)).detail == "retry with confidence 0.8: no test"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *["accept", "", "{", "[" * 50_000, "null", '{"verdict": "accept"}', None, 7, []],
-        '{"verdict": "accept", "confidence": NaN}',
-        'Sure! {"verdict": "accept", "confidence": 1}',
-        '{"verdict": "accept", "confidence": 1}' + " " * 70_000,
-        {"verdict": "accept", "confidence": 1.01},
-        {"verdict": "accept", "confidence": -0.1},
-        {"verdict": "accept", "confidence": "1"},
-        {"verdict": "accept", "confidence": True},
-        {"verdict": "ACCEPT", "confidence": 1},
-        {"verdict": ["accept"], "confidence": 1},
-        {"confidence": 1},
-    ],
-    ids=lambda answer: repr(answer)[:40],
-)
-def test_a_judgement_that_cannot_be_read_is_a_retry_without_confidence(answer: object) -> None:
+@pytest.mark.parametrize("answer", ["accept", "", None, 7, {"verdict": "accept", "confidence": 1}])
+def test_an_answer_that_is_no_judgement_is_a_retry_without_confidence(answer: object) -> None:
     verdict = judged(answering(answer))
 
     assert (verdict.passed, verdict.confidence, verdict.flagged) == (False, 0.0, True)
-    assert verdict.detail.startswith("retry: the judgement cannot be read: ")
+    assert verdict.detail.startswith("retry: the judge gave no judgement: ")
 
 
-def test_what_is_wrong_with_a_judgement_is_said() -> None:
-    verdict = judged(answering({"verdict": "accepted", "confidence": 2}))
-
-    fault = "verdict: 'accepted': write accept or retry; did you mean 'accept'?"
-    assert f"cannot be read: {fault}; confidence: 2: write 1 or less: " in verdict.detail
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *[{"confidence": confidence} for confidence in (1.01, -0.1, "1", True, float("nan"))],
+        *[{"verdict": verdict} for verdict in ("ACCEPT", ["accept"], None)],
+    ],
+)
+def test_a_judgement_has_a_verdict_and_a_probability(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Judgement.model_validate({"verdict": "accept", "confidence": 1, **wrong})
 
 
 @given(any_text() | st.binary() | st.dictionaries(any_text(), any_text()))
