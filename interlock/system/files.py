@@ -16,6 +16,14 @@ What a model cannot know is checked after it, at the place where it is written:
     with document as file:  # raises FileError at its end
         if request.title in taken:
             file.at("title").refuse("there is one of this title; choose another")
+
+A file of several items has each of them by its name, and refuses what waits for itself:
+
+    with document as file:
+        steps = file.at("steps").items("step", count_max=100, advice="split it")
+        after = {name: step.at("after").names(FilePart.name) for name, step in steps}
+        for (name, other), problem in Dependencies(after).refusals().items():  # of `tables`
+            after[name][other].refuse(problem)
 """
 
 from __future__ import annotations

@@ -139,8 +139,10 @@ class FilePart:
         """Return the names that a list has, each with its entry; a repeated name is refused.
 
         `read` returns the name of an entry, '' if it has refused it. Each entry is known as the
-        list is.
+        list is. A list that is not there has none.
         """
+        if self.value is None:
+            return {}
         if not isinstance(self.value, list):
             self.refuse(f"{self.quoted}: write a list")
             return {}

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.dependencies import Dependencies
 from interlock.workers.specs.document import Document
+from interlock.workers.specs.part import FilePart
 from interlock.workers.specs.problems import FileError, Problem, Problems
 
 
@@ -84,3 +86,19 @@ def test_of_markdown_the_front_matter_is_read(file: Path) -> None:
         root.at("a").refuse("no")
     assert document.body == "The text.\n"
     assert Document.parse("No front matter", note).body == "No front matter"
+
+
+def test_items_are_known_by_their_names_and_refused_if_they_wait_for_themselves(file: Path) -> None:
+    text = "steps:\n- {name: a, after: [b]}\n- {name: b, after: [a]}\n- {name: c}\n"
+
+    def refuse_cycles(root: FilePart) -> None:
+        steps = root.at("steps").items("step", count_max=3, advice="split it")
+        after = {name: step.at("after").names(FilePart.name) for name, step in steps}
+        for (name, other), problem in Dependencies(after).refusals().items():
+            after[name][other].refuse(problem)
+
+    with pytest.raises(FileError) as refused, Document.parse(text, file) as root:
+        refuse_cycles(root)
+
+    cycle = "a -> b -> a is a cycle; remove one of these dependencies"
+    assert str(refused.value) == f"{file}:2:21: step 'a': after: {cycle}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from interlock.system.files import ID, FilePart
 from interlock.system.tables import Dependencies
@@ -24,15 +25,13 @@ class StepDependencies:
     def ids(self) -> list[list[str]]:
         """Return the ids of the dependencies of each step; refuse wrong names and cycles."""
         self._inside |= {name: {} for name, _ in self.steps if name}
-        found = [self._ids_of(name, step.at("depends_on")) for name, step in self.steps]
+        found = [
+            [*step.at("depends_on").names(partial(self._id_of, step=name))]
+            for name, step in self.steps
+        ]
         for (name, other), problem in Dependencies(self._inside).refusals().items():
             self._inside[name][other].refuse(problem)
         return found
-
-    def _ids_of(self, name: str, after: FilePart) -> list[str]:
-        if after.value is None:
-            return []
-        return [*after.names(lambda entry: self._id_of(entry, name))]
 
     def _id_of(self, entry: FilePart, step: str) -> str:
         """Return the id of the job that an entry names, or '' if the entry is refused."""
