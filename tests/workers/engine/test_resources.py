@@ -54,7 +54,7 @@ def test_every_opener_of_a_system_opens_with_the_default_settings() -> None:
     settings = read_settings({})
     resources = Resources(settings)
 
-    names = [opener.__name__ for opener in openers()]
-    assert len(set(names)) == len(names)
-    for opener in openers():
+    named = list(openers())
+    assert len(set(named)) == len(named), "each is called once"
+    for opener in named:
         resources.get(opener)
