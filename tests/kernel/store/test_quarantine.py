@@ -257,6 +257,16 @@ def test_used_up_attempts_of_a_quarantine_entitle_to_nothing(world: World) -> No
     assert world.fails("fail", Warrant.lapsed(lease.suffix, lease.token)) == "FencedError"
 
 
+def test_a_holder_that_gives_back_after_a_retry_leaves_no_more_attempts_than_there_are(
+    world: World,
+) -> None:
+    lease = quarantined(world)
+    world.flag("retry")
+
+    assert world.leases.release(lease, counted=False) == "owed"
+    assert world.claim("polish", "again").attempt == 1
+
+
 def test_settling_a_quarantined_effect_ends_the_quarantine(world: World) -> None:
     world.at("asking")
     world.let_losses_count("notify")

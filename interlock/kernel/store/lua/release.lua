@@ -43,7 +43,7 @@ else
     end
   end
   if not plan.counted then
-    entry.attempts = entry.attempts - 1
+    entry.attempts = math.max(entry.attempts - 1, 0) -- a person may have let it begin anew
   end
   if plan.is_last then
     entry.attempts_max = entry.attempts
