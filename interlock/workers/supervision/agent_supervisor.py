@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from interlock.git.errors import GitError
-from interlock.kernel.errors import KernelError
+from interlock.kernel.errors import CallError
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.processes.agent.process import AgentProcess, Exit
@@ -46,9 +46,11 @@ class AgentSupervisor(Supervisor, ReportListener):
         """Run the agent to its end, and fire its outcome."""
         with self.heartbeat.holding(self.work.held):
             try:
-                outcome = self.outcome(self.run_agent(self.command()))
-            except (GitError, KernelError, OSError) as error:
+                ended = self.run_agent(self.command())
+            except (GitError, CallError, OSError) as error:
                 outcome = self.failure(str(error))
+            else:
+                outcome = self.outcome(ended)
             self.work.fire_or_settle(outcome)
 
     def run_agent(self, command: Command) -> Exit:
