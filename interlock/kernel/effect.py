@@ -26,9 +26,10 @@ class Effect:
     """A kind of work that a record may owe, with its limits.
 
     Its holder may be silent for `lease_ms`, and may take `grace_ms` to stop after that. An attempt
-    may take `timeout_ms` from its claim; 0: as long as it takes. It is claimed `attempts_max` times
-    before it is exhausted or quarantined, again after `retry_delay_ms`, which doubles with each
-    failure, up to ten minutes. A record's `exclusive` effects share something, and run one at a
+    may take `timeout_ms` from the call of its handler; 0: as long as it takes. It is claimed
+    `attempts_max` times before it is exhausted or quarantined, again after `retry_delay_ms`, which
+    doubles with each attempt, up to ten minutes; interlock/kernel/README.md says which attempts
+    count. A record's `exclusive` effects share something, and run one at a
     time. A `kept` one is never published: the process that fires the row holds it from the start. A
     `local` one uses files of the computer that `Placement.host` of its machine names, and runs on
     that. A `quick` one only reads and writes the store. With a `pool`, workers of that name do it:

@@ -1,4 +1,4 @@
-"""Creates records and fires triggers at them: the only way in which a record changes its state."""
+"""Creates records and fires triggers at them, which is how records move from state to state."""
 
 from __future__ import annotations
 

@@ -76,13 +76,14 @@ from interlock.kernel.trigger import CREATED
 class Machine:
     """The table of one kind of record, checked when it is made.
 
-    A family is a root record with all records whose ids begin with the root's id.
+    A family is all records whose ids have the same first segment, the id of its root. No record
+    need have that id.
 
     `initial_data` checks what a record is created from, and returns its data. It begins in the
     first of the `stages`, or in the one that `initial_state` chooses by the data; a producer then
-    fires `first_trigger`. `title` names it by its first line; of `tags` those that are no tags are
-    left out. A cancel fires the first legal one of `cancel_triggers`. By trigger, `ignores` says
-    why it is only noted, and `says` why it moved a record.
+    fires `first_trigger`. The first line of `title` names the record in lists and cards. `tags`
+    that are not valid are dropped. A cancel fires the first legal one of `cancel_triggers`. By
+    trigger, `ignores` says why it is only noted, and `says` why it moved a record.
 
     `close_trigger` is fired at a record whose parent has ended. `fact_sources` are the records that
     decisions about a record read besides its ancestors; `holder_refusal` says, by trigger, data and

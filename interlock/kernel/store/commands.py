@@ -194,7 +194,10 @@ def policy_facts(read: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entitled(record: Record, warrant: Warrant) -> bool:
-    """Whether a warrant is good in a record as it was read. The commit script tests it again."""
+    """Whether a warrant is good in a record as it was read.
+
+    The commit script tests it again. It tests none of a component, but the version of the record.
+    """
     match warrant.kind:
         case "token" | "lapsed" | "exhausted":
             entry = next((e for e in record.entries if e.suffix == warrant.proof[0]), None)

@@ -176,7 +176,10 @@ class Runner(EffectEnds):
         return Granted(lease, asked_at, used)
 
     def shut_down(self) -> None:
-        """Give back the effects that another worker may start again; the others end here."""
+        """Order handlers to give back the effects that another worker may start again.
+
+        The pool of the worker waits for all other handlers (thread_pool.py).
+        """
         self._ending.set()
         self.continuing.end()
         for work in tuple(self._working):

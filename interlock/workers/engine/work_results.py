@@ -17,7 +17,8 @@ Retried = Callable[[Callable[[], Any]], Any]  # calls what may be repeated while
 class UnusableResultError(RuntimeError):
     """What a handler has worked out cannot be used, and working it out again would not help.
 
-    The effect is given up at once: a card asks a person, or its crash is fired.
+    The effect is given up at once: the `crash` or `exhausted` of its state is fired, or a card asks
+    a person.
     """
 
 

@@ -1,7 +1,8 @@
 """Finds effects that no worker runs: publishes them again, or fires their crash or exhaustion.
 
 What it can get wrong: a live holder that does not renew for a whole lease looks lost. Its effect is
-then published again; its token stays valid until another worker claims.
+then published again; its token stays valid until another worker claims, or until a sweep, once
+the grace of the holder is over, gives the slot of the effect away or finds the record paused.
 """
 
 from __future__ import annotations
