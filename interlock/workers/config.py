@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -25,7 +25,7 @@ from pydantic import (
 
 from interlock.kernel.payload import Word
 from interlock.systems import NAMES, module_of
-from interlock.workers.setting_values import Seconds, VariableModel, names_in
+from interlock.workers.setting_values import Seconds, VariableModel, names_in, without_login
 
 PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
@@ -210,7 +210,8 @@ class Settings(VariableModel):
         if isinstance(self, part):
             return self
         values = {name: value for name, value in self._others.items() if name in part.model_fields}
-        return _checked(lambda: part(**values))
+        secrets = {name for name, field in part.model_fields.items() if not field.repr}
+        return _checked(lambda: part(**values), secrets)
 
     @property
     def others(self) -> Mapping[str, str]:
@@ -297,7 +298,7 @@ def with_systems(settings: Settings, names: Sequence[str]) -> Settings:
     systems = tuple(dict.fromkeys((*settings.systems, *found)))
     known = {name: getattr(settings, name) for name in settings.model_fields_set}
     values = {**_values(os.environ), **settings.others, **known, "systems": systems}
-    return _checked(lambda: validated_settings(values))
+    return validated_settings(values)
 
 
 def read_settings(
@@ -309,7 +310,7 @@ def read_settings(
     refuses it. Not `is_final`, such a system may still be named elsewhere.
     """
     variables = os.environ if environment is None else environment
-    settings = _checked(lambda: validated_settings(_values(variables), is_final=is_final))
+    settings = validated_settings(_values(variables), is_final=is_final)
     broker = settings.broker_url or settings.store_url or ""
     if broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
@@ -334,14 +335,16 @@ def _values(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _checked(read: Callable[[], S]) -> S:
-    """Return what reads settings. Raises SettingsError with every problem."""
+def _checked(read: Callable[[], S], secrets: Container[str] = ()) -> S:
+    """Return what reads settings. Raises SettingsError with every problem, without `secrets`."""
     try:
         return read()
     except ValidationError as refusal:
         problems = "; ".join(
             f"{_variable(error['loc'][0])} {NO_SETTING}"
             if error["type"] == "extra_forbidden"
+            else f"{_variable(error['loc'][0])}: {error['msg']}"
+            if error["loc"][0] in secrets
             else f"{_variable(error['loc'][0])}={_shown(error['input'])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         )
@@ -357,7 +360,7 @@ def validated_settings(values: Mapping[str, Any], *, is_final: bool = True) -> S
 
     Where a system runs that does not come with Interlock, or may, it is left to `Settings.admit` to
     judge names that nobody here knows. A file that commands of agents must not see stays hidden
-    from them, whatever runs. Raises ValidationError.
+    from them, whatever runs. Raises SettingsError with every problem.
     """
     named = names_in(values.get("systems", NAMES))
     chosen = tuple(named) if isinstance(named, list | tuple) else NAMES
@@ -366,7 +369,8 @@ def validated_settings(values: Mapping[str, Any], *, is_final: bool = True) -> S
     judged = is_final and set(chosen) <= set(NAMES)
     others = set() if judged else values.keys() - known.model_fields.keys()
     fields = {name: one for name, one in values.items() if name not in idle | others}
-    found = model.model_validate(fields, context={name: values[name] for name in others})
+    context = {name: values[name] for name in others}
+    found = _checked(lambda: model.model_validate(fields, context=context))
     files = [str(values[name]) for name in sorted(idle & known.hidden_files())]
     hidden = (*found.sandbox_hidden, *files)
     return found.model_copy(update={"sandbox_hidden": hidden}) if files else found
@@ -392,8 +396,3 @@ def _state_folder() -> Path:
 def _shown(value: object) -> str:
     """Return a value for an error message, without a password."""
     return without_login(repr(value))
-
-
-def without_login(text: str) -> str:
-    """Return a text in which no address has its user and password."""
-    return re.sub(r"(?<=://)[^@/]*@", "...@", text)

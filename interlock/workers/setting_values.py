@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -33,9 +34,13 @@ class VariableModel(BaseModel):
             return value
         if get_origin(field.annotation) is tuple:
             return names_in(value)
-        takes_pairs = get_origin(get_args(field.annotation)[1]) is tuple
+        kind = get_args(field.annotation)[1]
         written = (field.examples or ["name=value"])[0]
-        return _pairs(value, written, by_slash=takes_pairs)
+        found = _pairs(value, written, by_slash=get_origin(kind) is tuple)
+        is_number = (get_args(kind)[0] if get_origin(kind) is Annotated else kind) is int
+        if is_number and not all(re.fullmatch("-?[0-9]+", each) for each in found.values()):
+            raise ValueError(f"write {written} with whole numbers, several separated by commas")
+        return found
 
 
 def names_in(value: object) -> object:
@@ -69,3 +74,8 @@ def as_variable(value: object) -> str:
 
 def _joined(value: object, separator: str) -> str:
     return separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def without_login(text: str) -> str:
+    """Return a text in which no address has its user and password."""
+    return re.sub(r"(?<=://)[^@/]*@", "...@", text)

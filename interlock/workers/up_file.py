@@ -84,11 +84,12 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
             others = values.keys() - _names_told()  # of the systems that are left out
             left_out = {*MODULE_SETTINGS, *others}
             values = {name: value for name, value in values.items() if name not in left_out}
-        return validated_settings({**values, **settings.others, **named})
+        validated_settings(values, is_final=False)  # so that a wrong one is told of the file
     except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
         ) from None
+    return validated_settings({**values, **settings.others, **named})
 
 
 @contextmanager

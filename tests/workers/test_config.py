@@ -121,6 +121,8 @@ def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_igno
         ("HOST", "a b"),
         ("METRICS_ADDRESS", "localhost"),
         ("METRICS_ADDRESS", "[::1]:65536"),
+        ("QUEUE_SLOTS", "gpu=1.0"),
+        ("QUEUE_SLOTS", "gpu=1_0"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_variable(name: str, value: str) -> None:
@@ -323,3 +325,18 @@ def test_a_wrong_setting_of_a_system_of_others_is_told_as_one_of_ours(
 ) -> None:
     with pytest.raises(SettingsError, match=said):
         read_settings({**OTHERS, **wrong}).admit([GlossarySettings])
+
+
+class SecretSettings(SystemSettings):
+    """Settings with a secret that has a rule."""
+
+    glossary_key: str = Field("", repr=False, min_length=20)
+
+
+def test_a_wrong_secret_of_a_system_of_others_is_named_and_not_shown() -> None:
+    settings = read_settings({"INTERLOCK_SYSTEMS": "g", "INTERLOCK_GLOSSARY_KEY": "hush-hush-42"})
+
+    with pytest.raises(SettingsError, match=r"INTERLOCK_GLOSSARY_KEY: .* 20 char") as refusal:
+        settings.admit([SecretSettings])
+
+    assert "hush" not in str(refusal.value)

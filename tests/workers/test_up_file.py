@@ -143,6 +143,19 @@ def test_a_damaged_file_of_up_is_reported(tmp_path: Path, content: str) -> None:
         local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
 
+def test_a_misspelt_variable_is_no_fault_of_the_file_of_up_and_its_value_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "up.json").write_text('{"store_url": "redis://127.0.0.1:1/0"}')
+    misspelt = {"INTERLOCK_MODEL_API_KEYS": "sk-hush"}
+
+    with pytest.raises(SettingsError, match="INTERLOCK_MODEL_API_KEYS is no setting") as refusal:
+        local_settings({"INTERLOCK_HOME": str(tmp_path), **misspelt})
+
+    assert "hush" not in str(refusal.value)
+    assert "up.json" not in str(refusal.value)
+
+
 def test_another_terminal_finds_the_systems_that_up_was_started_with(
     tmp_path: Path, running: None
 ) -> None:

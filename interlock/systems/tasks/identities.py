@@ -6,10 +6,14 @@ import hashlib
 import json
 from contextlib import suppress
 
+from interlock import Settings
 from interlock.system.errors import HeldError, IdTakenError
 from interlock.system.records import Records
+from interlock.system.settings import SettingsError
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
 from interlock.systems.tasks.machines.identity.table import State as IdentityState
+from interlock.systems.tasks.machines.trust import Trust
+from interlock.systems.tasks.settings import TaskSettings
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:
@@ -30,3 +34,15 @@ def ensure_identity(records: Records, root: str, *, name: str, role: str, comman
     if records.views.record(new_id).state == IdentityState.RETIRED:
         raise HeldError(new_id, f"the agent {name} was taken out of service by a person")
     return new_id
+
+
+def check_files_by_trust(settings: Settings) -> None:
+    """Raise SettingsError if INTERLOCK_FILES_BY_TRUST names a level of trust that there is not.
+
+    A worker asks at its start. Commands do without the limits, so that no level refuses them.
+    """
+    if unknown := sorted(settings.of(TaskSettings).files_by_trust.keys() - set(Trust)):
+        raise SettingsError(
+            f"INTERLOCK_FILES_BY_TRUST: {unknown[0]!r} is no level of trust; "
+            f"the levels: {', '.join(Trust)}"
+        )

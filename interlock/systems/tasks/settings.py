@@ -8,7 +8,6 @@ from pydantic import Field, NonNegativeInt
 
 from interlock.system.settings import SystemSettings
 from interlock.system.tables import Word
-from interlock.systems.tasks.machines.trust import Trust
 
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
@@ -23,7 +22,7 @@ class TaskSettings(SystemSettings):
     # Seconds in which the subtasks of a task should end; None computes them from their sizes.
     subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
     # For a level of trust: after how many changed files of a task a person is asked.
-    files_by_trust: dict[Trust, NonNegativeInt] = Field(
+    files_by_trust: dict[str, NonNegativeInt] = Field(
         default_factory=dict, examples=["level=files"]
     )
     stall_s: Seconds = 300.0

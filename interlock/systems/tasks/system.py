@@ -32,7 +32,7 @@ SYSTEM = System(
     },
     effects="interlock.systems.tasks.effects",
     sweeps="interlock.systems.tasks.sweeps",
-    resources=(OPEN_JUDGE, OPEN_SANDBOX),
+    resources=(OPEN_JUDGE, OPEN_SANDBOX, f"{TASKS}.identities:check_files_by_trust"),
     facts={"judge": OPEN_JUDGE, "sandbox": OPEN_SANDBOX},
     commands=(
         CommandRow("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings, setting_names
+from interlock.workers.config import (
+    PREFIX,
+    WORK_VARIABLES,
+    Settings,
+    SettingsError,
+    setting_names,
+)
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
 from interlock.workers.inherited import inherited, python_variables
-from interlock.workers.setting_values import as_variable
+from interlock.workers.setting_values import VariableModel, as_variable
 from interlock.workers.text import cut_to_bytes
 
 # Linux refuses to start a process with a longer variable (MAX_ARG_STRLEN of execve(2), which counts
@@ -33,13 +40,18 @@ def environment_of_check() -> dict[str, str]:
     return {**own, **span_variables()}
 
 
-def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command of an agent, job or codon; `fields` describe its work."""
+def environment_of_work(
+    *fields: Mapping[str, str], settings: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """Return the environment of a command of an agent, job or codon; `fields` describe its work.
+
+    `settings` are what `environment_of_program` returns, for a program that may read them.
+    """
     variables = environment_of_check()
-    for part in fields:
+    for part in (*fields, settings):
         variables.update({name: _fitting(name, value) for name, value in part.items()})
-    settings = {f"{PREFIX}{name.upper()}" for name in setting_names()}
-    work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
+    known = {*(f"{PREFIX}{name.upper()}" for name in setting_names()), *settings}
+    work = [name for name in variables if name.startswith(PREFIX) and name not in known]
     return {**variables, WORK_VARIABLES: ",".join(work)}
 
 
@@ -52,9 +64,16 @@ def environment_of_program(settings: Settings, *names: str) -> dict[str, str]:
     """Return what a program of Interlock that does work gets beside the environment of work.
 
     These are the settings of these names that are set, where Interlock is found, and what its spans
-    need. No other program may get them: some of them are secrets.
+    need. No other program may get them: some of them are secrets. A setting of a system that does
+    not come with Interlock is read only where that system runs, so `systems` goes with it. Raises
+    SettingsError for a name that no setting has.
     """
-    given = {name: getattr(settings, name) for name in names}
+    parts: tuple[VariableModel, ...] = (settings, *settings.parts)
+    holders = {name: part for part in parts for name in type(part).model_fields}
+    wanted = {*names, *(("systems",) if set(names) - type(settings).model_fields.keys() else ())}
+    if unknown := sorted(wanted - holders.keys()):
+        raise SettingsError(f"no system that runs has the setting {PREFIX}{unknown[0].upper()}")
+    given = {name: getattr(holders[name], name) for name in wanted}
     variables = {
         f"{PREFIX}{name.upper()}": as_variable(value)
         for name, value in given.items()

@@ -14,13 +14,11 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.machine import Machine
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
-from interlock.workers.config import (
-    Settings,
-    without_login,
-)
+from interlock.workers.config import Settings
 from interlock.workers.engine.sessions import new_link, sessions_of
 from interlock.workers.ops.deployment import FLOWER_FILE, STOP_S, Deployment
 from interlock.workers.ops.system_files import SystemFiles
+from interlock.workers.setting_values import without_login
 from interlock.workers.terminal import screen
 from interlock.workers.up_file import telling
 

@@ -50,6 +50,7 @@ class Command:
     folder: Path
     sandbox: Sandbox | None
     variables: Mapping[str, str] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)  # those that `trusted` gives it
     logs: Path = Path()
     log_name: str = ""
     prompt: str = ""
@@ -59,8 +60,10 @@ class Command:
 
     def __post_init__(self) -> None:
         """Make the environment, in the span of the caller."""
-        variables = self.variables
-        made = environment_of_check() if variables is None else environment_of_work(variables)
+        if self.variables is None:
+            made = environment_of_check()
+        else:
+            made = environment_of_work(self.variables, settings=self.settings)
         object.__setattr__(self, "environment", made)
 
     @property
@@ -138,8 +141,9 @@ class Command:
         """
         # Without -P, Python would take a folder `interlock` of the work for Interlock.
         arguments = (sys.executable, "-P", "-m", module)
-        variables = {**(self.variables or {}), **environment_of_program(settings, *names)}
-        return replace(self, arguments=arguments, sandbox=None, variables=variables)
+        given = environment_of_program(settings, *names)
+        variables = self.variables or {}
+        return replace(self, arguments=arguments, sandbox=None, variables=variables, settings=given)
 
 
 def _follow(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
+from pydantic import Field
 
-from interlock.workers.config import SettingsError, read_settings
+from interlock.workers.config import SettingsError, SystemSettings, read_settings
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing
 from interlock.workers.engine.work_environment import (
     CUT,
@@ -17,6 +19,7 @@ from interlock.workers.engine.work_environment import (
     environment_of_work,
     trace_settings,
 )
+from interlock.workers.supervision.work_command import Command
 
 TRACE, SPAN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENT = f"00-{TRACE:032x}-{SPAN:016x}-01"
@@ -100,3 +103,22 @@ def test_only_a_program_of_interlock_gets_the_key_of_the_receiver() -> None:
     assert not environment.keys() & {*SECRETS}
     assert environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "inherited"
     assert trace_settings() == {"INTERLOCK_TRACES": "otlp", **dict.fromkeys(SECRETS, "inherited")}
+
+
+class GlossarySettings(SystemSettings):
+    """The settings of a system that does not come with Interlock."""
+
+    glossary_key: str = Field("", repr=False)
+
+
+def test_a_trusted_module_reads_the_settings_of_a_system_of_others(tmp_path: Path) -> None:
+    variables = {"INTERLOCK_SYSTEMS": "tasks,glossary", "INTERLOCK_GLOSSARY_KEY": "hush"}
+    settings = read_settings(variables)
+    settings.admit([GlossarySettings])
+    command = Command(arguments=(), folder=tmp_path, sandbox=None)
+
+    trusted = command.trusted("glossary", settings, "glossary_key")
+
+    assert read_settings(trusted.environment).of(GlossarySettings).glossary_key == "hush"
+    with pytest.raises(SettingsError, match="no system that runs has the setting INTERLOCK_X"):
+        command.trusted("glossary", settings, "x")

@@ -67,7 +67,7 @@ def refusal(level: Trust, trigger: str) -> str:
     return f"{trigger} needs the trust level {MINIMUM_TRUST[trigger]}; this agent's is {level}"
 
 
-def too_many_files(level: Trust, files: int, limits: Mapping[Trust, int]) -> str:
+def too_many_files(level: Trust, files: int, limits: Mapping[str, int]) -> str:
     """Say that an agent of this level changed more files than it may without a person, or ''.
 
     A level without a limit may change any number.

@@ -9,7 +9,9 @@ import pytest
 from interlock.git.repository import Repository
 from interlock.systems.tasks.agents import Agents
 from interlock.systems.tasks.machines.trust import Trust
+from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import openers
 from tests.git.scene import make_repository, write
 from tests.systems.tasks.effects.work import delivered, perform
 from tests.systems.threads.threads import client_of
@@ -61,3 +63,10 @@ def test_a_person_is_asked_about_more_files_than_the_level_of_the_agent_may_chan
         client.decide("b/one", "approve", proposal=card.proposal)
         assert client.show("b/one").state == "done"
     assert perform(client, "b/one", "merge") == "closed"
+
+
+def test_a_level_that_there_is_not_ends_the_start_of_a_worker_and_no_command() -> None:
+    settings = read_settings({"INTERLOCK_FILES_BY_TRUST": "low=5"})
+
+    with pytest.raises(SettingsError, match="INTERLOCK_FILES_BY_TRUST: 'low' is no level of trust"):
+        [opener(settings) for opener in openers()]
