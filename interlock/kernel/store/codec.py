@@ -160,7 +160,7 @@ def entry_of(suffix: str, line: str, slots: str = "") -> Entry:
         holder=holder,
         attempts=int(attempts),
         attempts_max=int(attempts_max),
-        losses=int(losses),
+        losses=max(-int(losses), 0),  # stored as a negative number
         lease_until=int(lease_until),
         kill_by=int(kill_by),
         no_restart=no_restart == "1",

@@ -8,6 +8,7 @@ import pytest
 
 from interlock.kernel.errors import FencedError
 from interlock.kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.store.scripts import read
 from tests.kernel.store.kernel_at_a_fixed_time import LOSSES_FREE, World, token
 from tests.kernel.store.machines_runs import CODON, begun
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
@@ -166,6 +167,43 @@ def test_a_lost_attempt_uses_up_none_that_may_fail(world: World) -> None:
     assert world.poll_status(world.key()) == "exhausted"
     assert (world.entry().attempts, world.entry().attempts_max) == (LOSSES_FREE + 2,) * 2
     assert world.entry().losses == LOSSES_FREE + 1
+
+
+def earlier_version_wrote(world: World, *, releases: int) -> None:
+    """Let the entry of `work` have a number that counts what was given back, too."""
+    field = f"e:{world.entry().suffix}"
+    record = world.keys.record("r")
+    line = read(world.client, "HGET", record, field).split(b" ")
+    line[9] = b"%d" % releases
+    world.client.hset(record, field, b" ".join(line))
+
+
+def test_what_an_earlier_version_counted_is_no_losses(world: World) -> None:
+    world.at("working")
+    earlier_version_wrote(world, releases=LOSSES_FREE + 1)
+    assert world.entry().losses == 0
+
+    world.claim()
+    world.later(LEASE_MS * 4)
+
+    assert world.poll_status(world.key()) == "publish"
+    assert (world.entry().attempts, world.entry().attempts_max) == (1, 3)
+    assert world.entry().losses == 1
+
+
+def test_an_earlier_version_that_gives_an_effect_back_takes_one_loss_away(world: World) -> None:
+    world.at("working")
+    for lost in range(2):
+        world.claim(nonce=f"lost{lost}")
+        world.later(LEASE_MS * 4)
+        world.poll()
+    field = f"e:{world.entry().suffix}"
+    stored = read(world.client, "HGET", world.keys.record("r"), field).split(b" ")[9]
+    # It counts up from here, below all its limits.
+    assert stored == b"-2"
+    earlier_version_wrote(world, releases=int(stored) + 1)
+
+    assert world.entry().losses == 1
 
 
 def test_a_lost_attempt_before_two_that_fail_gives_it_one_more(world: World) -> None:
