@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,25 @@ def test_a_process_of_a_dead_agent_is_killed(
     kill_leftovers_of(client.records, agent.names.agent)
 
     assert process_of_agent.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("end", ["", "~sentinels"])
+def test_a_process_that_an_earlier_version_started_is_killed(
+    client: Client, agent: Claimed, end: str
+) -> None:
+    agent.agent_fires("ended", {"exit_code": 1})
+    folder = agent.names.work_folder(client.settings)
+    labels = [f"{agent.agent.key} {folder}{end}", f"{agent.agent.key} {folder}er", f"/a {folder}"]
+    with ExitStack() as stack:
+        old, other, at_path = (stack.enter_context(sleeping(label)) for label in labels)
+        try:
+            kill_leftovers_of(client.records, agent.names.agent)
+
+            assert old.wait() == -signal.SIGKILL
+            assert (other.poll(), at_path.poll()) == (None, None)
+        finally:
+            for process in (old, other, at_path):
+                process.kill()
 
 
 def test_a_process_of_a_living_agent_is_not_killed(

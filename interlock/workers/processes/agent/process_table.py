@@ -101,8 +101,16 @@ def _send_by_number(process: ProcessInfo, *signals: int) -> None:
 
 def has_variable(pid: int, entry: bytes) -> bool:
     """Whether a process was started with this `NAME=value` in its environment."""
+    return b"\0%b\0" % entry in b"\0%b\0" % environment_of(pid)
+
+
+def environment_of(pid: int) -> bytes:
+    """Return the `NAME=value` that a process was started with, each before a null byte.
+
+    Returns nothing of a process that has ended, or whose environment we may not read.
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - a Path takes longer
-            return b"\0%b\0" % entry in b"\0%b\0" % file.read()
+            return file.read()
     except OSError:
-        return False
+        return b""
