@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from interlock.kernel.amounts import check_deltas
 from interlock.kernel.checks import check_op_id, merged_deltas
-from interlock.kernel.effect import Effect
+from interlock.kernel.effect import OF_ANY_MACHINE, Effect
 from interlock.kernel.errors import (
     FencedError,
     MailRefusedError,
@@ -170,8 +170,16 @@ class Notes:
         """
         check_op_id(call.op_id)
         record = self.store.load(record_id(target)).record
+        # This process may not know the machine.
+        machine = self.machines.get(record.machine)
+        effects = {**OF_ANY_MACHINE, **(machine.effects if machine else {})}
         answer = self.store.flag(
-            name, record, op_id=call.op_id, cause=call.cause, proposal=proposal
+            name,
+            record,
+            op_id=call.op_id,
+            cause=call.cause,
+            proposal=proposal,
+            attempts_max={effect.name: effect.attempts_max for effect in effects.values()},
         )
         match answer.status:
             case "reused":

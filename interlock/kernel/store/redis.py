@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from interlock.kernel.amounts import summed
@@ -252,11 +253,19 @@ class Store:
         return Answer(status, int(version), owed=publish)
 
     def flag(
-        self, name: str, record: Record, *, op_id: str, cause: Cause, proposal: str = ""
+        self,
+        name: str,
+        record: Record,
+        *,
+        op_id: str,
+        cause: Cause,
+        proposal: str = "",
+        attempts_max: Mapping[str, int] = MappingProxyType({}),
     ) -> Answer:
         """Pause, resume or retry a record, as a person asked. Its version stays the same.
 
-        `proposal` is the one that the person saw, who lets effects try again.
+        `proposal` is the one that the person saw, who lets effects try again. Each of them may be
+        tried `attempts_max` times, by its name; one that is not there keeps the number it has.
         """
         codes = {"codes": list(cause.codes)} if cause.codes else {}
         who = {"actor": cause.actor, "reason": cause.reason, **codes}
@@ -268,7 +277,7 @@ class Store:
             "window_ms": self.limits.op_window_ms,
         }
         if name == "retry":
-            plan["proposal"] = proposal
+            plan |= {"proposal": proposal, "attempts_max": dict(attempts_max)}
         named = self.keys.of(record.id)
         status, *owed = (part.decode() for part in call(self.client, name, named, plan))
         pairs = zip(owed[::2], owed[1::2], strict=True)

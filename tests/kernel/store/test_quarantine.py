@@ -173,6 +173,40 @@ def test_retry_gives_fresh_attempts_and_the_old_token_stays_good(world: World) -
         world.flag("pause", op="again")
 
 
+def test_a_retry_gives_all_attempts_to_what_was_given_up_at_its_first(world: World) -> None:
+    world.at("polishing")
+    world.leases.release(world.claim("polish"), counted=True, is_last=True)
+    world.later(2_000)
+    world.poll()
+    assert world.state_of("polish") == "quarantined"
+    world.flag("retry")
+    assert (world.entry("polish").attempts, world.entry("polish").attempts_max) == (0, 2)
+
+    world.claim("polish", "lost")
+    world.later(LEASE_MS * 4)
+
+    assert world.poll_status(world.key("polish")) == "publish"
+    assert world.entry("polish").attempts_max == 3
+
+
+def test_a_retry_takes_back_the_attempts_that_losses_have_added(world: World) -> None:
+    quarantined(world)
+    assert world.entry("polish").attempts_max > 2
+    world.flag("retry")
+
+    assert (world.entry("polish").attempts, world.entry("polish").attempts_max) == (0, 2)
+
+
+def test_a_retry_by_who_does_not_know_the_effect_keeps_its_number(world: World) -> None:
+    quarantined(world)
+    before = world.entry("polish").attempts_max
+    record = world.record()
+    answer = world.lifecycle.store.flag("retry", record, op_id="one", cause=ACTOR)
+
+    assert answer.status == "retried"
+    assert (world.entry("polish").attempts, world.entry("polish").attempts_max) == (0, before)
+
+
 def test_a_retry_begins_at_once_even_where_the_clock_was_set_back(world: World) -> None:
     world.at("asking")
     for nonce in ("a", "b"):

@@ -1,13 +1,15 @@
 --@use clock entry ops record_note quarantine
 -- Lets effects of a record try again at once with fresh attempts, as a person has decided: those
 -- that are quarantined, those that wait for a person who is in their way, and those that have
--- failed and wait for their next attempt. Of a paused record only quarantined ones. The person may
--- name the proposal that was seen (Record.retry_proposal builds the same text): how many effects
--- are quarantined, when the last holder of the latest of them has surely stopped, and when the
--- latest that waits for the person was given back. Where no effect asks a person it is ''.
+-- failed and wait for their next attempt. Of a paused record only quarantined ones. Each gets the
+-- `attempts_max` of its name, since losses have raised its own, or a last attempt has lowered it;
+-- one of a name that is not there keeps its own. The person may name the proposal that was seen
+-- (Record.retry_proposal builds the same text): how many effects are quarantined, when the last
+-- holder of the latest of them has surely stopped, and when the latest that waits for the person
+-- was given back. Where no effect asks a person it is ''.
 -- An old token stays good until the effect is claimed.
 -- KEYS     record, log, ops, op_times, effects, timers, waits
--- ARGV     id, op_id, digest, detail*, window_ms, proposal
+-- ARGV     id, op_id, digest, detail*, window_ms, proposal, attempts_max
 -- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
 --          status: retried | nothing | stale | missing | replayed | reused
 local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
@@ -57,6 +59,7 @@ local answer = {'retried'}
 for _, found in ipairs(waiting) do
   local entry = found.entry
   entry.attempts = 0
+  entry.attempts_max = plan.attempts_max[entry.name] or entry.attempts_max
   entry.polls = 0
   entry.not_before = 0
   write_entry(record, found.suffix, entry)
