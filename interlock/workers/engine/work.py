@@ -344,7 +344,9 @@ class EffectWork(Generic[D]):
         return Warrant.token(self.lease.suffix, self.lease.token)
 
     def _receive_order(self, order: Order, interrupts: int) -> None:
-        if order is Order.INTERRUPT:
+        # That a record is paused stops no handler, and must not keep an interrupt from it.
+        posted = order is Order.PAUSE and interrupts > self.held.acknowledged
+        if order is Order.INTERRUPT or posted:
             self.held.acknowledged = interrupts
             self._raise_flag(self.interrupted)
         elif order in (Order.STOP, Order.LOST):

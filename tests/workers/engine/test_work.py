@@ -206,6 +206,23 @@ def test_a_repeated_order_calls_back_once(running: Running) -> None:
     assert work.held.acknowledged == 1
 
 
+def test_an_interrupt_reaches_the_handler_of_a_paused_record(running: Running) -> None:
+    work, called = claimed(running), []
+    work.call_on_order(lambda: called.append(1))
+    heartbeat = running.runner.heartbeat
+    with heartbeat.holding(work.held):
+        running.client.pause("one")
+        heartbeat.renew()
+        assert not work.interrupted.is_set()
+        running.client.cancel("one")
+        for _ in range(2):
+            heartbeat.renew()
+
+    assert work.interrupted.is_set()
+    assert (called, work.held.acknowledged) == ([1], 1)
+    assert not work.stopped.is_set()
+
+
 def test_a_callback_added_after_an_order_is_called_at_once(running: Running) -> None:
     work, called = claimed(running), []
     work._receive_order(Order.STOP, 0)
