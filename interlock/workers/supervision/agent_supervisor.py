@@ -22,6 +22,10 @@ class AgentSupervisor(Supervisor, ReportListener):
 
     It hears what the agent reports: override the methods of the reports that you need. An agent
     that is stopped gets SIGTERM, and SIGKILL after `grace_s`.
+
+    A GitError, CallError or OSError of `command` or `outcome`, or of the start of the agent, fires
+    the `failure`. Any other error ends this process, as where the store does not answer or the
+    lease is lost: then the sweep of orphans does what the state says of a lost effect.
     """
 
     grace_s = 10.0
@@ -36,21 +40,19 @@ class AgentSupervisor(Supervisor, ReportListener):
 
     @abstractmethod
     def outcome(self, ended: Exit) -> Outcome:
-        """Return the outcome of an agent whose process has ended, none of it is left."""
+        """Return the outcome of an agent whose process has ended; none of its processes is left."""
 
     @abstractmethod
     def failure(self, error: str) -> Outcome:
-        """Return the outcome where git, the store or the system refused what the agent needs."""
+        """Return the outcome where git, the operating system or a rule refused something."""
 
     def run(self) -> None:
         """Run the agent to its end, and fire its outcome."""
         with self.heartbeat.holding(self.work.held):
             try:
-                ended = self.run_agent(self.command())
+                outcome = self.outcome(self.run_agent(self.command()))
             except (GitError, CallError, OSError) as error:
                 outcome = self.failure(str(error))
-            else:
-                outcome = self.outcome(ended)
             self.work.fire_or_settle(outcome)
 
     def run_agent(self, command: Command) -> Exit:
