@@ -11,7 +11,7 @@ from interlock.kernel.effect import CASCADE, Kind
 from interlock.kernel.errors import InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import CHILDREN_MAX, Record, child_ids, record_id
+from interlock.kernel.record import Record, child_ids, record_id
 from interlock.kernel.table import (
     Owed,
     Terminal,
@@ -63,8 +63,8 @@ def check_children(machines: Mapping[str, Machine], decision: Decision) -> None:
     kind, listed, parent = decision.spawns, decision.children, decision.after
     if kind is None or not listed:
         return
-    if len(listed) > CHILDREN_MAX:
-        problem = f"it lists {len(listed)} children, the limit is {CHILDREN_MAX}"
+    if len(listed) > Children.NUMBER_MAX:
+        problem = f"it lists {len(listed)} children, the limit is {Children.NUMBER_MAX}"
         raise InvalidPayloadError(kind.listed_in, [problem])
     record_id(child_ids(parent.id, parent.version, len(listed))[-1])
     name = kind.machine or parent.machine

@@ -23,7 +23,6 @@ D = TypeVar("D", bound=Mapping[str, Any], default=Any)
 PARTITIONS = 64
 ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
-CHILDREN_MAX = 10_000
 PRIORITY_LAST = 9  # 0 is first
 PRIORITY_DEFAULT = 5
 RETRY = ":retry:"  # after the record's id, in the name of the question about its effects

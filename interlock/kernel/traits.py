@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.record import Record
@@ -109,8 +109,10 @@ class Children:
     entry in the parent's list, and by the ids of all children in the list, in their order.
     `advance_trigger` is fired when the last of them has ended, and `lost_trigger` before that, when
     one has ended without success. `machine` is that of the children; '' is that of their parent.
-    `listed_in` is the field of the parent's data that has the list.
+    `listed_in` is the field of the parent's data that has the list, of at most NUMBER_MAX entries.
     """
+
+    NUMBER_MAX: ClassVar[int] = 10_000
 
     countdown: str
     payload: Callable[[Any, Any, Sequence[str]], tuple[Data, Bounds]]

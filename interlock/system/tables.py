@@ -8,7 +8,7 @@ are read without a worker. docs/own_machines.md explains tables, states, trigger
 
 from __future__ import annotations
 
-from interlock.kernel.amounts import dollars
+from interlock.kernel.amounts import MICRO, dollars
 from interlock.kernel.choice_words import ChoiceWords
 from interlock.kernel.dependencies import Dependencies
 from interlock.kernel.machines import LISTED
@@ -23,6 +23,7 @@ from interlock.kernel.record import (
     PRIORITY_DEFAULT,
     Record,
     RecordContent,
+    root_of,
 )
 from interlock.kernel.rows import carry
 from interlock.kernel.scales import Ranked
@@ -33,6 +34,7 @@ from interlock.kernel.trigger import Triggers
 
 __all__ = [
     "LISTED",
+    "MICRO",
     "PRIORITY_DEFAULT",
     "AbortReason",
     "ChoiceWords",
@@ -52,5 +54,6 @@ __all__ = [
     "carry",
     "dollars",
     "problem_of",
+    "root_of",
     "shortened",
 ]

@@ -145,19 +145,19 @@ def _told(settings: Settings) -> dict[str, Any]:
         for name in names
         if isinstance(value := getattr(settings, name), Path)
     }
-    told = settings.model_copy(update=paths).model_dump(mode="json", include=names)
-    return told | _told_of_others(settings)
+    shown = settings.model_copy(update=paths).model_dump(mode="json", include=names)
+    return shown | _shown_of_others(settings)
 
 
-def _told_of_others(settings: Settings) -> dict[str, str]:
+def _shown_of_others(settings: Settings) -> dict[str, str]:
     """Return the settings of systems that do not come with Interlock: those that are no secrets."""
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for part in settings.parts:
         for name in type(part).model_fields.keys() & settings.others.keys():
             value = getattr(part, name)
             written = str(value.absolute()) if isinstance(value, Path) else settings.others[name]
-            told |= {name: written} if type(part).model_fields[name].repr else {}
-    return told
+            shown |= {name: written} if type(part).model_fields[name].repr else {}
+    return shown
 
 
 def _refuse_foreign(file: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from interlock import CallError
 from interlock.system.files import DURATION, MONEY
+from interlock.system.tables import root_of
 
 FieldsOption = Annotated[
     str, typer.Option("--fields", help="More fields of the job, as a JSON object; docs/jobs.md.")
@@ -41,7 +42,7 @@ def job_fields(
     changed = changed_fields(fields, command=command, description=description or None)
     if "phases" not in changed:
         raise ArgumentError("name the worker: --command, or `phases` in --fields")
-    graph = job.partition("/")[0]
+    graph = root_of(job)
     dependencies = [name if "/" in name else f"{graph}/{name}" for name in after or ()]
     options = {"depends_on": dependencies} if after else {}
     changed = joined(changed, options | ({"tags": tags} if tags else {}))

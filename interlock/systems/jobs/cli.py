@@ -13,6 +13,7 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Part, Section, StateName
+from interlock.system.tables import root_of
 from interlock.systems.jobs import page
 from interlock.systems.jobs.admission import dependencies_in
 from interlock.systems.jobs.arguments import (
@@ -149,7 +150,7 @@ def create(
         if activate and graphs.job(job).state == State.DRAFT:
             graphs.command(job, "activate")
         rows = [{"id": submitted.id, "replayed": submitted.replayed}]
-        value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
+        value = {"graph": root_of(job), "jobs": rows, "activated": activate}
     shell.answer(value, show=page.created)
 
 

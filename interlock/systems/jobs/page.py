@@ -21,11 +21,10 @@ from interlock.system.pages import (
     Time,
     Verbatim,
 )
-from interlock.system.tables import Record, dollars
+from interlock.system.tables import MICRO, Record, dollars
 from interlock.system.text import duration
 from interlock.systems.jobs.client import GraphRecords, Graphs
 from interlock.systems.jobs.drawing.drawing import svg
-from interlock.systems.jobs.machines.graph.limits import MICRO
 from interlock.systems.jobs.machines.job.names import State
 from interlock.systems.jobs.status import GraphView
 

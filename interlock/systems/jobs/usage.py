@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock import CallError, EffectWork
-from interlock.system.tables import Record
+from interlock.system.tables import MICRO, Record
 from interlock.systems.jobs.machines.graph.data import GraphData
-from interlock.systems.jobs.machines.graph.limits import MICRO
 from interlock.systems.jobs.machines.graph.table import State, Trigger
 from interlock.systems.jobs.machines.job.data import JobData
 

@@ -10,6 +10,7 @@ from interlock import Client, Submitted, validated
 from interlock.git.errors import RefusedError
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Request
+from interlock.system.tables import root_of
 from interlock.systems.loops.client import Loops
 from interlock.systems.loops.machines.loop.data import Life
 
@@ -35,9 +36,7 @@ def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int)
     name is at work.
     """
     try:
-        fields = _started_with(client, life, payload) or Loops(client).check(
-            life.partition("/")[0], payload
-        )
+        fields = _started_with(client, life, payload) or Loops(client).check(root_of(life), payload)
     except RefusedError as refusal:
         host = client.settings.host
         problem = f"{refusal}, or name in `host` the computer that has it: this one is {host}"

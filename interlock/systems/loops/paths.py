@@ -14,6 +14,7 @@ from interlock.git.errors import Refusal, RefusedError
 from interlock.git.repository import Identity, Repository
 from interlock.git.saved_work import commit_work
 from interlock.git.worktree import Worktree, add_worktree, rehome, worktrees
+from interlock.system.tables import root_of
 from interlock.systems.loops.machines.loop.payloads import NAME
 
 FOLDER = "agents"
@@ -71,7 +72,7 @@ def session_below_home(life_id: str, attempt: int) -> Path:
 
 def name_of(life_id: str) -> str:
     """Return the agent's name from the id of one of its lives."""
-    name = life_id.partition("/")[0]
+    name = root_of(life_id)
     assert is_name(name), "the id of a life begins with a name that its agent may have"
     return name
 

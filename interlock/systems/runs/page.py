@@ -79,7 +79,7 @@ def view(client: Client, query: Mapping[str, str]) -> list[Section]:
 def panel(client: Client, record: Record[RunData]) -> list[Section]:
     """Return the codons of a run and its costs."""
     link = Sentence(Link({"run": record.id}, "Its checkpoints, to compare and to go back to"))
-    value = run_value(record, Runs(client).codons(record.id), client.records.now_ms())
+    value = run_value(record, Runs(client).codons(record.id), client.now_ms())
     return [Section("Run", (link, *_progress(value), *_costs(record)))]
 
 
@@ -213,7 +213,7 @@ def _done(value: Row) -> str:
 
 
 def _run(client: Client, run: Record[RunData]) -> list[Section]:
-    value = run_value(run, Runs(client).codons(run.id), client.records.now_ms())
+    value = run_value(run, Runs(client).codons(run.id), client.now_ms())
     total = total_costs(client.records, run.root)
     before = {
         "all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"

@@ -7,11 +7,10 @@ from contextlib import suppress
 
 from interlock.system.errors import UnknownRecordError
 from interlock.system.records import Records
-from interlock.system.tables import AbortReason, Record
+from interlock.system.tables import AbortReason, Record, root_of
 from interlock.systems.tasks.machines.abort import AbortPolicy, AbortScope, Tree, aborts
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import State as AgentState
-from interlock.systems.tasks.machines.task.names import backlog_of
 
 ALIVE = (AgentState.STARTING, AgentState.WORKING, AgentState.IDLE)
 
@@ -44,7 +43,7 @@ def _tree(records: Records, origin: Record[AgentData]) -> Tree:
         with suppress(UnknownRecordError):
             record: Record[AgentData] = views.record(agent)
             parent = record.data.get("parent")
-            if parent and backlog_of(parent) == root:
+            if parent and root_of(parent) == root:
                 tree[agent] = parent
                 pending.append(parent)
     return tree

@@ -70,7 +70,7 @@ def assign(records: Records, root: str) -> int:
 def _note_that_slots_are_taken(records: Records, record: Record[TaskData]) -> None:
     """Note at the first task of a queue that it waits for a slot, again in each period."""
     settings = records.settings
-    period = records.views.now_ms() // SLOT_AWAITED_MS
+    period = records.now_ms() // SLOT_AWAITED_MS
     detail = {"host": settings.host, "slots": settings.agents_max}
     op_id = f"{SLOT_AWAITED}:{record.id}:{record.version}:{settings.host}:{period}"
     with suppress(KernelError):

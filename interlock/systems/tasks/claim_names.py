@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock import Settings
-from interlock.system.tables import Record
+from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.work_folders import work_folder_of
 
 # The states in which the last claim of a task is still the current one.
@@ -37,18 +37,18 @@ class ClaimNames:
     @property
     def agent(self) -> str:
         """Return the id of the agent's record."""
-        return f"{backlog_of(self.task)}/agent~{self.name}"
+        return f"{root_of(self.task)}/agent~{self.name}"
 
     @property
     def turn(self) -> str:
         """Return the id of the turn's record."""
-        return f"{backlog_of(self.task)}/turn~{self.name}"
+        return f"{root_of(self.task)}/turn~{self.name}"
 
     @property
     def branch(self) -> str:
         """Return the branch; git allows neither `~` nor two dots in its name."""
         safe = re.sub(r"\.(?=\.|$)|^\.|(?<=/)\.", "=", self.name.replace("~", "@"))
-        return f"{BRANCHES}/{backlog_of(self.task)}/{safe.replace('.lock', '=lock')}"
+        return f"{BRANCHES}/{root_of(self.task)}/{safe.replace('.lock', '=lock')}"
 
     def worktree(self, settings: Settings, *, session: str = "") -> Path:
         """Return the folder of the worktree on this computer.
@@ -56,7 +56,7 @@ class ClaimNames:
         All worktrees of a session, which is an agent's id, are in one folder: its process starts
         before they are made, and sees this folder of them alone.
         """
-        backlog = settings.worktree_folder / backlog_of(self.task)
+        backlog = settings.worktree_folder / root_of(self.task)
         name = session.partition("~")[2]
         return backlog / f"{name}{SESSION_MARK}" / self.name if session else backlog / self.name
 
@@ -67,12 +67,6 @@ class ClaimNames:
     def work_folder(self, settings: Settings) -> Path:
         """Return the folder with the launch spec, the logs and the output of the agent."""
         return work_folder_of(self.agent, settings)
-
-
-def claim_of(key: str) -> tuple[str, str]:
-    """Return the task of a claim, and the suffix of its effect there, from the claim's key."""
-    task, _, suffix = key.partition(":")
-    return task, suffix
 
 
 def claim_to_come(record: Record[TaskData]) -> ClaimNames:

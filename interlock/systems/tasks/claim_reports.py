@@ -15,7 +15,6 @@ from interlock import Client, Outcome, validated
 from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Request
-from interlock.systems.tasks.claim_names import claim_of
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.current_task import failure_outcome
 from interlock.systems.tasks.machines.task.names import Trigger
@@ -42,7 +41,7 @@ def report(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     fields = validated(ReportRequest, "the request", request)
     key, token, tasks = fields["key"], fields["token"], Tasks(client)
     heard = ClaimReport(fields["type"], request.get("fields", {}))
-    task, suffix = claim_of(key)
+    task, suffix = client.records.effect_of(key)
     record = client.show(task)
     if record.machine != "task":
         raise InvalidPayloadError("the request", ["key: it is not of a claim of a task"])

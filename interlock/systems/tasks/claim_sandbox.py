@@ -6,22 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interlock import Settings
 from interlock.git.worktree import own_sandbox
 from interlock.system.agents import Sandbox
-
-# The levels: how far a command is kept from the deployment that runs it.
-NONE, BUBBLEWRAP = "none", "bubblewrap"
-
-
-def sandbox_level(settings: Settings) -> str:
-    """Return the level of this computer, for a claim. Raises SandboxError."""
-    return NONE if Sandbox.open(settings) is None else BUBBLEWRAP
-
-
-def sandbox_of_level(settings: Settings, level: str) -> Sandbox | None:
-    """Return the sandbox of a level that this computer had at a claim."""
-    return Sandbox.of(settings) if level == BUBBLEWRAP else None
 
 
 def check_sandbox(sandbox: Sandbox | None, repo: str, folder: Path) -> Sandbox | None:
@@ -35,4 +21,6 @@ def check_sandbox(sandbox: Sandbox | None, repo: str, folder: Path) -> Sandbox |
 def level_text(claim: Mapping[str, Any] | None) -> str:
     """Return the level of the sandbox of who has a claim, for people; '' if it is not known."""
     level = str((claim or {}).get("sandbox", ""))
-    return f"{level}: a person's approval does not hold against it" if level == NONE else level
+    return (
+        f"{level}: a person's approval does not hold against it" if level == Sandbox.NONE else level
+    )

@@ -13,12 +13,12 @@ from interlock import CallError, ConflictError, KernelError
 from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree
+from interlock.system.agents import Sandbox
 from interlock.system.errors import FencedError, HeldError, UnknownRecordError
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
-from interlock.systems.tasks.claim_sandbox import sandbox_level
 from interlock.systems.tasks.identities import ensure_identity, identity_id
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.machines.deadline import Complexity, Deadline, Scope, deadline
@@ -110,7 +110,7 @@ def may_be_claimed(records: Records, record: Record[TaskData], *, agent: str) ->
 
 
 def _claimer(records: Records, agent: str, sandbox: str = "") -> dict[str, str]:
-    host, level = records.settings.host, sandbox or sandbox_level(records.settings)
+    host, level = records.settings.host, sandbox or Sandbox.level(records.settings)
     return {"owner": host, "agent": agent, "host": host, "sandbox": level}
 
 
@@ -120,7 +120,7 @@ def _admitted_claim(
     """Return the payload of a claim; raise what firing it would raise."""
     role = str(record.data["role"])
     identity = identity_id(record.root, name=name, role=role, command=command)
-    payload = {**claimer, "identity": identity, "at_ms": records.views.now_ms()}
+    payload = {**claimer, "identity": identity, "at_ms": records.now_ms()}
     records.check(record, Trigger.CLAIMED, payload)
     return payload
 

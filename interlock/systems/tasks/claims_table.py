@@ -11,7 +11,7 @@ from rich.text import Text
 
 from interlock.system.pages import StateName
 from interlock.system.tables import dollars, shortened
-from interlock.system.text import duration
+from interlock.system.text import age
 from interlock.systems.tasks.claim_row import ClaimRow
 from interlock.systems.tasks.machines.visual_state import APPEARANCES, VisualState
 
@@ -85,15 +85,13 @@ def _seconds(seconds: float | None) -> Text:
     if seconds is None:
         return NOTHING
     # Without its blank it has four characters up to 999 days.
-    return Text(duration(int(seconds) * 1_000).replace(" ", "").removesuffix("in"))
+    return Text(age(seconds * 1_000).replace(" ", "").removesuffix("in"))
 
 
 def _said(row: ClaimRow) -> Text:
     """Return what the agent said last, or that it has printed nothing for a long time."""
     silent_s = row.silent_s or 0
-    silence = (
-        f"no output for {duration(int(silent_s) * 1_000)}" if silent_s >= SILENCE_S_MIN else ""
-    )
+    silence = f"no output for {age(silent_s * 1_000)}" if silent_s >= SILENCE_S_MIN else ""
     return Text(row.said or silence, style="dim")
 
 

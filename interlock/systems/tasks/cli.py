@@ -12,6 +12,7 @@ import typer
 from interlock import guarded
 from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Link, Part, Sentence, Table
+from interlock.system.tables import MICRO
 from interlock.systems.tasks import page
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTasks
@@ -154,7 +155,7 @@ def submit(
         "session": session,
         "stop_hooks": stop_hook,
         "tags": tag,
-        "budget_micro": round(budget * 1e6) if budget is not None else None,
+        "budget_micro": round(budget * MICRO) if budget is not None else None,
     }
     fields = {field: value for field, value in payload.items() if value is not None}
     chosen = backlog or (folder.name if folder else "tasks")
@@ -283,7 +284,7 @@ def list_tasks(
         shell.answer(tasks(shell).backlogs(), show=lambda rows: [page.backlogs(rows)])
         return
     opened = tasks(shell)
-    now_ms = opened.records.views.now_ms()
+    now_ms = opened.records.now_ms()
     rows = opened.of(backlog)
     shell.answer(rows, show=lambda rows: _listed(rows, now_ms), now_ms=now_ms)
 

@@ -18,16 +18,16 @@ from interlock.git.repository import Repository
 from interlock.system.agents import check_command
 from interlock.system.errors import FencedError, HeldError, InvalidPayloadError
 from interlock.system.records import Records
-from interlock.system.tables import PRIORITY_DEFAULT, Record
+from interlock.system.tables import PRIORITY_DEFAULT, Record, root_of
 from interlock.systems.tasks import external_claim
-from interlock.systems.tasks.claim_names import ClaimNames, claim_of
+from interlock.systems.tasks.claim_names import ClaimNames
 from interlock.systems.tasks.claims import (
     claim_payload,
     deadline_fields,
     queued_tasks,
 )
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, Trigger, backlog_of
+from interlock.systems.tasks.machines.task.names import State, Trigger
 from interlock.systems.tasks.next_try import next_try_s
 from interlock.systems.tasks.parent_task import refuse_other_tasks
 from interlock.systems.tasks.reassignment import requeue
@@ -170,7 +170,7 @@ class Tasks:
         no longer held with this token, GuardRefusedError with the needed level if the owner's trust
         is too low, InvalidPayloadError for a wrong part and for a task that is no subtask.
         """
-        task, suffix = claim_of(key)
+        task, suffix = self.records.effect_of(key)
         if trigger == Trigger.RELEASED and external_claim.confirm_stop(self.records, key, token):
             return self.client.show(task)
         fields = dict(payload or {})
@@ -182,7 +182,7 @@ class Tasks:
         op_id = self.records.op_id_of(f"{token}:{trigger}", trigger, fields)
         if trigger == Trigger.COMPLETED:
             # How long it worked on the task: the deadlines of later tasks are derived from it.
-            worked_ms = self.records.views.now_ms() - self.client.show(task).since_ms
+            worked_ms = self.records.now_ms() - self.client.show(task).since_ms
             worked_s = max(worked_ms, 0) / 1_000
             fields["took_s"] = _at_most(fields.get("took_s"), worked_s)
         after: Record | None = None
@@ -231,7 +231,7 @@ class Tasks:
         The reports are tool_started and tool_completed, with `tool`, compact_needed and compacted.
         Raises FencedError if the claim is no longer held with this token.
         """
-        task = claim_of(key)[0]
+        task = self.records.effect_of(key)[0]
         if self.heartbeat(key, token) in ("stop", "lost"):
             raise FencedError(task, "token")
         found = self.client.show(task)
@@ -262,7 +262,7 @@ class Tasks:
         states: dict[str, Counter[str]] = {}
         for state in (str(stage.state) for stage in machine.stages):
             for record_id in self.records.views.ids(machine, states=[state]):
-                states.setdefault(backlog_of(record_id), Counter())[state] += 1
+                states.setdefault(root_of(record_id), Counter())[state] += 1
         return [
             {"backlog": name, "tasks": counts.total(), "states": dict(counts)}
             for name, counts in sorted(states.items())
@@ -274,7 +274,7 @@ class Tasks:
         `asks` says whether the task waits for a person, and `next_try_s` in how many seconds it is
         tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
-        now_ms = self.records.views.now_ms()
+        now_ms = self.records.now_ms()
         records = self.existing(backlog)
         waits = Waits(self.records, records)
         return [

@@ -24,7 +24,7 @@ from interlock.system.agents import (
 )
 from interlock.system.errors import GuardRefusedError
 from interlock.system.tables import AbortReason, Record, TransitionReason
-from interlock.systems.tasks.claim_sandbox import check_sandbox, sandbox_of_level
+from interlock.systems.tasks.claim_sandbox import check_sandbox
 from interlock.systems.tasks.last_try import rejections_of, told_of_last_try
 from interlock.systems.tasks.launch_spec import PreparedClaim
 from interlock.systems.tasks.left_work import save_uncommitted
@@ -118,7 +118,7 @@ class CurrentTask:
     def sandbox(self) -> Sandbox | None:
         """Return the sandbox of the level that this computer had at the claim."""
         level = str(self.data["claim"].get("sandbox"))
-        return sandbox_of_level(self.work.records.settings, level)
+        return Sandbox.of_level(self.work.records.settings, level)
 
     def repository(self) -> Repository:
         """Open the repository of the task. Raises GitError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock import Client
 from interlock.system.tables import Record
-from interlock.system.text import duration
+from interlock.system.text import age, duration
 from interlock.systems.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.systems.tasks.claim_sandbox import level_text
 from interlock.systems.tasks.left_work import left_work
@@ -22,7 +22,7 @@ ANYONE = "anyone who claims it"
 
 def details(client: Client, record: Record[TaskData]) -> dict[str, str]:
     """Return what is shown of a task, by its name. What a task does not have is left out."""
-    data, now_ms = record.data, client.records.views.now_ms()
+    data, now_ms = record.data, client.now_ms()
     rows = {
         "title": data["title"],
         "repository": _repository(data),
@@ -95,7 +95,7 @@ def _left(record: Record[TaskData], timer_name: str, now_ms: int) -> str:
     """Return how much time is left before a timer of a record is due, with a semicolon before."""
     due = (timer.due_at for timer in record.timers if timer.name == timer_name)
     due_ms = None if record.paused else next(due, None)
-    return "" if due_ms is None else f"; {duration((due_ms - now_ms) // 1_000 * 1_000)} left"
+    return "" if due_ms is None else f"; {age(due_ms - now_ms)} left"
 
 
 def _retries(record: Record[TaskData], now_ms: int) -> str:
@@ -104,8 +104,4 @@ def _retries(record: Record[TaskData], now_ms: int) -> str:
     used = f"{data['retries']} of {data['max_retries']} used"
     in_s = next_try_s(record, now_ms)
     crashes = f"; agents lost: {data['crashes']}" if data["crashes"] else ""
-    return (
-        used
-        + crashes
-        + (f"; next try in {duration(int(in_s) * 1_000)}" if in_s is not None else "")
-    )
+    return used + crashes + (f"; next try in {age(in_s * 1_000)}" if in_s is not None else "")

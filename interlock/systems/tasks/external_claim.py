@@ -13,7 +13,7 @@ from interlock import CallError, Event
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.records import Records
 from interlock.system.tables import Record
-from interlock.systems.tasks.claim_names import ClaimNames, claim_names, claim_of
+from interlock.systems.tasks.claim_names import ClaimNames, claim_names
 from interlock.systems.tasks.claims import begin_turn
 from interlock.systems.tasks.machines.task.data import TaskData
 from interlock.systems.tasks.machines.task.names import Trigger
@@ -42,7 +42,7 @@ def confirm_stop(records: Records, key: str, token: str) -> bool:
     Then others may claim the task at once, and not only when the lease is over. A confirmation that
     is repeated, after a lost reply, is answered as the first one was.
     """
-    task, suffix = claim_of(key)
+    task, suffix = records.effect_of(key)
     record = records.views.record(task)
     op_id = f"{token}:stopped"
     for entry in record.entries:
@@ -110,7 +110,7 @@ def report(
 
 def _is_claimed_again(records: Records, key: str) -> bool:
     """Return whether a task was claimed again after the claim whose effect has this key."""
-    task, suffix = claim_of(key)
+    task, suffix = records.effect_of(key)
     version = suffix.partition(".")[0]
     lines = records.views.log(task, after=f"{version}-0" if version.isdecimal() else "")
     return any(isinstance(line, Event) and line.trigger == Trigger.CLAIMED for line in lines)

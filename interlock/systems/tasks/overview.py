@@ -99,7 +99,7 @@ class TasksReader:
 
     def read(self) -> TasksOverview:
         """Return an overview. Raises StoreError if the store is away."""
-        now_ms = self.records.views.now_ms()
+        now_ms = self.records.now_ms()
         found = self.records.views.in_states(self.limits, root=self.backlog, newest=NEWEST)
         ids = {state: [row.id for row in one.rows] for state, one in found.items()}
         lately_ms = now_ms - DEAD_SHOWN_MS

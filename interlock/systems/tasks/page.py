@@ -20,7 +20,7 @@ from interlock.system.pages import (
     Time,
     Verbatim,
 )
-from interlock.system.tables import Record, dollars
+from interlock.system.tables import Record, dollars, root_of
 from interlock.system.text import duration, sentence
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
@@ -29,7 +29,7 @@ from interlock.systems.tasks.claim_sandbox import level_text
 from interlock.systems.tasks.client import Tasks
 from interlock.systems.tasks.failed import FailedTask, FailedTasks
 from interlock.systems.tasks.machines.task.data import SignalData, SignalResultData, TaskData
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.visual_state import APPEARANCES
 from interlock.systems.tasks.overview import TasksReader
 from interlock.systems.tasks.starved import find_starved
@@ -185,7 +185,7 @@ def _trust(client: Client, backlog: str) -> Section:
     rows = [
         (
             Link(row["id"], row["name"]),
-            Link({"backlog": backlog_of(row["id"])}, backlog_of(row["id"])),
+            Link({"backlog": root_of(row["id"])}, root_of(row["id"])),
             row["role"],
             StateName("identity", row["trust"]),
             row["successes"],

@@ -8,12 +8,12 @@ from typing import Any
 
 from interlock import CallError, Client
 from interlock.system.agents import check_command
-from interlock.system.tables import Record
+from interlock.system.tables import Record, root_of
 from interlock.systems.tasks.claims import is_local
 from interlock.systems.tasks.machines.identity.table import IdentityData
 from interlock.systems.tasks.machines.identity.table import State as IdentityState
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import Trigger, backlog_of
+from interlock.systems.tasks.machines.task.names import Trigger
 
 
 def requeue(
@@ -44,7 +44,7 @@ def _command_of(client: Client, task: str, name: str | None) -> str:
     views = client.records.views
     machine = client.records.machine("identity")
     found: Iterator[Record[IdentityData]] = views.each_record(
-        views.ids(machine, root=backlog_of(task))
+        views.ids(machine, root=root_of(task))
     )
     known = [
         (record.data["name"], record.data["command"])

@@ -39,7 +39,7 @@ def find_starved(records: Records, backlog: str = "") -> StarvedTasks:
     found = views.in_states({opened: LOOKED_AT_MAX}, root=backlog)[opened]
     tasks = _with_few_dependencies(records, [row.id for row in found.rows])
     candidates = [task for task in tasks if may_starve(task)]
-    starvation, now_ms = Starvation(records, candidates), views.now_ms()
+    starvation, now_ms = Starvation(records, candidates), records.now_ms()
     starved = (
         AgedRecord(task.id, "task", task.state, age_s(now_ms, task.since_ms), why)
         for task in candidates

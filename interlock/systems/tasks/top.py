@@ -10,7 +10,7 @@ from rich.text import Text
 
 from interlock import Client
 from interlock.system.pages import StateName
-from interlock.system.text import duration
+from interlock.system.text import age
 from interlock.system.top import (
     AgedRecord,
     TopPart,
@@ -114,7 +114,7 @@ def below(found: TasksAtOnce) -> Iterator[TopRow]:
     retries = [
         Text.assemble(
             task.id,
-            f" in {duration(int(task.in_s) * 1_000)}",
+            f" in {age(task.in_s * 1_000)}",
             (f" ({task.retries} of {task.max_retries} used)", "dim"),
         )
         for task in found.next_tries
@@ -124,9 +124,7 @@ def below(found: TasksAtOnce) -> Iterator[TopRow]:
     yield _starving(found)
     oldest = []
     if first := found.oldest:
-        oldest = [
-            Text.assemble(first.id, (f" is open for {duration(int(first.age_s) * 1_000)}", "dim"))
-        ]
+        oldest = [Text.assemble(first.id, (f" is open for {age(first.age_s * 1_000)}", "dim"))]
     yield TopRow("oldest", oldest, "no task is open")
 
 

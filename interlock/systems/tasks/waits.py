@@ -170,7 +170,7 @@ class Waits(Starvation):
     @cached_property
     def _slots_taken(self) -> dict[tuple[str, str], str]:
         """Why no agent is started for the first task of a queue, and so for those behind it."""
-        views, now_ms = self.records.views, self.records.views.now_ms()
+        views, now_ms = self.records.views, self.records.now_ms()
         tasks = [
             task for task in self._tasks if task.state == State.OPEN and task.data.get("agent")
         ]
@@ -246,7 +246,7 @@ def unclaimed(
     Each open task counts for one reason why the claimer, a role, an owner and a tenant, cannot
     claim it.
     """
-    waits, now_ms = Waits(records, tasks), records.views.now_ms()
+    waits, now_ms = Waits(records, tasks), records.now_ms()
     open_tasks = (task for task in tasks if task.state == State.OPEN)
     reasons = Counter(_reason(waits, task, claimer, now_ms) for task in open_tasks)
     return {"states": dict(Counter(task.state for task in tasks)), "reasons": dict(reasons)}

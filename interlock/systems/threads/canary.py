@@ -11,7 +11,7 @@ from interlock import Terminal
 from interlock.system.pages import Health, Link, Sentence, Time
 from interlock.system.records import Records
 from interlock.system.tables import Record
-from interlock.system.text import duration
+from interlock.system.text import age
 from interlock.systems.threads.machines.canary.table import CANARY
 from interlock.systems.threads.machines.thread.names import State
 from interlock.systems.threads.settings import ThreadSettings
@@ -80,13 +80,13 @@ def canaries(records: Records) -> Canaries:
     views = records.views
     found = views.records(views.ids(CANARY), readable_by={CANARY.name: CANARY}).values()
     newest_first = sorted(found, key=lambda one: one.created_ms, reverse=True)
-    return Canaries(newest_first, views.now_ms())
+    return Canaries(newest_first, records.now_ms())
 
 
 def health(records: Records) -> Health:
     """Return what canaries show of a deployment. Raises StoreError."""
     found, period_s = canaries(records), records.settings.of(ThreadSettings).canary_s
-    facts = {DONE: f"submitted {duration(found.age_s // 1 * 1_000)} ago"} if found.done else {}
+    facts = {DONE: f"submitted {age(found.age_s * 1_000)} ago"} if found.done else {}
     if not period_s:
         return Health(facts=facts)
     late = late_canary(found, period_s)
@@ -120,7 +120,7 @@ def late_canary(found: Canaries, period_s: float) -> str:
     """
     if found.newest is None or found.age_s <= period_s + PATIENCE_S:
         return ""
-    none = f"no canary of the last {duration(found.age_s // 1 * 1_000)} is done"
+    none = f"no canary of the last {age(found.age_s * 1_000)} is done"
     if found.newest == found.done:
         return f"work may not get through: {none}, as their sweep submits none"
     return (

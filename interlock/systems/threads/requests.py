@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from interlock import CallError
+from interlock import CallError, Children
 from interlock.system.files import ID, PRIORITY, Document, FileError, Required, ValueKind
 from interlock.system.tables import PRIORITY_DEFAULT
 from interlock.systems.threads.machines.autonomy import COMPOSITIONS
-from interlock.systems.threads.machines.thread import limits
 from interlock.systems.threads.machines.thread.payloads import REQUEST_HOST
 
 BYTES_MAX = 256 * 1024
@@ -136,7 +135,7 @@ class FrontMatter(_Part):
     ] = []
     fields: PlainData = {}
     children: Annotated[
-        list[RequestChild], Field(max_length=limits.CHILDREN_MAX), ValueKind.filled_list("child")
+        list[RequestChild], Field(max_length=Children.NUMBER_MAX), ValueKind.filled_list("child")
     ] = []
     relationship: Annotated[
         Literal["decompose", "group", "singular"] | None, BeforeValidator(_stripped)

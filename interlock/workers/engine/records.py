@@ -15,7 +15,7 @@ from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.families import countdowns_begun
 from interlock.kernel.fired import Fired
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import PRIORITY_DEFAULT, Record
+from interlock.kernel.record import PRIORITY_DEFAULT, Record, split_key
 from interlock.kernel.restoration import Restoration
 from interlock.kernel.store.codec import digest, encode, nonce_of, reading
 from interlock.kernel.store.commands import (
@@ -327,6 +327,10 @@ class Records:
     def was_made(self, record_id: str, op_id: str) -> bool:
         """Whether a call with this op-id has changed a record before."""
         return bool(self.dispatch.lifecycle.op_outcome(record_id, op_id))
+
+    def effect_of(self, key: str) -> tuple[str, str]:
+        """Return the id of an effect's record, and the effect's suffix there. Raises CallError."""
+        return split_key(key)
 
     @cached_property
     def _exported(self) -> LifecycleEvents:

@@ -23,7 +23,7 @@ from interlock.workers.engine.card import faults_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.slot_waits import busy_slots
 from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.processes.sandbox import BUBBLEWRAP, NONE
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.systems import health
 from interlock.workers.text import age
 
@@ -72,7 +72,7 @@ def asks_password(settings: Settings) -> bool:
 def sandboxes(dispatch: Dispatch) -> dict[str, str]:
     """Return the level of the sandbox of each computer that announces that it runs agents."""
     return {
-        host: BUBBLEWRAP if facts["sandbox"] else NONE
+        host: Sandbox.BUBBLEWRAP if facts["sandbox"] else Sandbox.NONE
         for host, facts in sorted(dispatch.hosts.facts().items())
         if "sandbox" in facts  # an earlier version announces none
     }

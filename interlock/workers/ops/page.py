@@ -11,7 +11,7 @@ from interlock.kernel.amounts import MONEY, dollars
 from interlock.kernel.question import inner
 from interlock.kernel.record import parent_of
 from interlock.kernel.store.counts import COUNT_MAX
-from interlock.workers.processes.sandbox import BUBBLEWRAP, NONE
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.systems import plain_request, systems, words_of
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.page import (
@@ -29,8 +29,8 @@ from interlock.workers.text import LINE_LENGTH_MAX, duration, is_said, moment, s
 
 # What `doctor` says of the agents of a computer.
 SAID_OF = {
-    BUBBLEWRAP: "in a sandbox of bubblewrap",
-    NONE: "in no sandbox: they can do what the user of the worker can, also answer cards",
+    Sandbox.BUBBLEWRAP: "in a sandbox of bubblewrap",
+    Sandbox.NONE: "in no sandbox: they can do what the user of the worker can, also answer cards",
 }
 OPEN_STORE = ", but the store asks for no password, so they can answer cards: give it one"
 RUNS = "runs"  # the key of what `describe` finds in the log
@@ -308,9 +308,13 @@ def _of_computers(value: Mapping[str, Any]) -> Iterator[tuple[str, Sentence]]:
     for name, why in value["left_out"].items():
         yield f"capability left out: {name}", Sentence(why, "bad")
     for host, level in value["sandboxes"].items():
-        is_open = level != NONE and not value["asks_password"]
+        is_none = level == Sandbox.NONE
+        is_open = not is_none and not value["asks_password"]
         said = f"{SAID_OF[level]}{OPEN_STORE if is_open else ''}"
-        yield f"agents of {host} run", Sentence(said, "bad" if level == NONE or is_open else "")
+        yield (
+            f"agents of {host} run",
+            Sentence(said, "bad" if is_none or is_open else ""),
+        )
 
 
 def capabilities(value: Mapping[str, Any]) -> Iterator[Part]:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from interlock.workers.config import Settings, SetupError
@@ -26,7 +27,6 @@ from interlock.workers.inherited import inherited
 from interlock.workers.processes.sockets import Mounts, entries_of, hide_of_open, hide_sockets
 
 PROGRAM = "bwrap"
-NONE, BUBBLEWRAP = "none", "bubblewrap"  # what a computer makes, in words
 PROBE_S = 20.0
 # Bubblewrap itself ignores SIGTERM, since it would die of it and take the command with it. The
 # command gets the default action back, and acts on the signal.
@@ -64,8 +64,11 @@ class Sandbox:
     repository (`sandbox_of`), and `with_more` any path. `sockets` are hidden also where a server
     makes them later. `read_only` are parts of writable folders. `placed` and `shown` have pairs of
     a source and the target where it is seen; what is `placed` can be written. Paths that do not
-    exist are left out.
+    exist are left out. A level says which kind a computer makes: NONE or BUBBLEWRAP.
     """
+
+    NONE: ClassVar[str] = "none"
+    BUBBLEWRAP: ClassVar[str] = "bubblewrap"
 
     hidden: Sequence[Path]
     sockets: Sequence[Path] = ()
@@ -87,11 +90,20 @@ class Sandbox:
                 f"INTERLOCK_SANDBOX=required, and no sandbox can be made here: {problem}. "
                 "docs/tasks.md says what a computer needs for it"
             )
-        return None if problem else cls.of(settings)
+        return None if problem else cls._of(settings)
 
     @classmethod
-    def of(cls, settings: Settings) -> Sandbox:
-        """Return the sandbox of this computer, which could make one when it was asked before."""
+    def level(cls, settings: Settings) -> str:
+        """Return the level of this computer. Raises SandboxError."""
+        return cls.NONE if cls.open(settings) is None else cls.BUBBLEWRAP
+
+    @classmethod
+    def of_level(cls, settings: Settings, level: str) -> Sandbox | None:
+        """Return the sandbox of the level that this computer had when it was asked before."""
+        return cls._of(settings) if level == cls.BUBBLEWRAP else None
+
+    @classmethod
+    def _of(cls, settings: Settings) -> Sandbox:
         return cls(
             hidden=tuple(_hidden_by(settings)),
             sockets=tuple(_sockets_of(settings)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias, assert_never
 
 from interlock.workers.supervision.reports import (
     AbortRaised,
@@ -30,6 +30,14 @@ from interlock.workers.supervision.reports import (
     WorkFinished,
 )
 from interlock.workers.supervision.streams import report_stream
+
+# fmt: off
+_OfProcess: TypeAlias = (
+    AgentReady | SessionOpened | MessageWritten | ToolStarted | ToolCompleted | CompactNeeded
+    | Compacted
+)
+# fmt: on
+_OfOthers: TypeAlias = AbortRaised | AgentBlocked | CancelRequested | MailSent | SplitRequested
 
 
 class ReportListener:
@@ -162,7 +170,7 @@ class ReportListener:
             case _:
                 self._hear_of_process(report)
 
-    def _hear_of_process(self, report: Report) -> None:
+    def _hear_of_process(self, report: _OfProcess) -> None:
         match report:
             case AgentReady():
                 self.on_ready()
@@ -178,10 +186,10 @@ class ReportListener:
                 self.on_compact_needed()
             case Compacted():
                 self.on_compacted()
+            case _:
+                assert_never(report)
 
-    def _hear_of_others(
-        self, report: AbortRaised | AgentBlocked | CancelRequested | MailSent | SplitRequested
-    ) -> None:
+    def _hear_of_others(self, report: _OfOthers) -> None:
         match report:
             case AgentBlocked(task, text):
                 self.on_blocked(task, text)
@@ -196,3 +204,5 @@ class ReportListener:
                 given = asdict(report).items()
                 fields = {name: value for name, value in given if value and name not in others}
                 self.on_mail(to, text, report.id, fields)
+            case _:
+                assert_never(report)

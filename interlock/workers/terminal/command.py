@@ -56,7 +56,7 @@ Tagged = Annotated[
 ]
 Row = TypeVar("Row")
 EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
-Command = Callable[..., None]
+CommandFunction = Callable[..., None]
 PANELS = "help_panels"  # the attribute of a command with the heading of each option
 
 
@@ -257,23 +257,23 @@ class Shell:
 
 
 @overload
-def guarded(command: Command, /) -> Command: ...
+def guarded(command: CommandFunction, /) -> CommandFunction: ...
 
 
 @overload
 def guarded(
     *, actor: str | None = None, has_json: bool = True, panels: Mapping[str, str] | None = None
-) -> Callable[[Command], Command]: ...
+) -> Callable[[CommandFunction], CommandFunction]: ...
 
 
 def guarded(
-    command: Command | None = None,
+    command: CommandFunction | None = None,
     /,
     *,
     actor: str | None = None,
     has_json: bool = True,
     panels: Mapping[str, str] | None = None,
-) -> Command | Callable[[Command], Command]:
+) -> CommandFunction | Callable[[CommandFunction], CommandFunction]:
     """Make a function the callback of a command, whose expected errors are printed as sentences.
 
     A function whose first parameter is `shell: Shell` is given one, and its command has the
@@ -288,8 +288,8 @@ def guarded(
 
 
 def _guarded(
-    command: Command, *, actor: str | None, has_json: bool, panels: Mapping[str, str]
-) -> Command:
+    command: CommandFunction, *, actor: str | None, has_json: bool, panels: Mapping[str, str]
+) -> CommandFunction:
     written = signature(command, eval_str=True)
     parameters = list(written.parameters.values())
     takes_shell = bool(parameters) and parameters[0].annotation is Shell

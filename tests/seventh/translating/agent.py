@@ -12,7 +12,7 @@ from interlock.git.worktree import add_worktree, own_sandbox, remove_worktree
 from interlock.system import agents
 from interlock.system.pages import DiffSource
 from interlock.system.records import Records
-from interlock.system.tables import Record
+from interlock.system.tables import MICRO, Record
 from translating.reader import reading
 from translating.table import TRANSLATION, TranslationData, Trigger
 
@@ -104,7 +104,7 @@ class Translator(agents.AgentSupervisor):
     def on_used(self, usage: agents.UsageAdded) -> None:
         """Count what was used, and end the agent if nothing is left of the budget."""
         tokens = usage.tokens.all_input + usage.tokens.output_tokens
-        self.work.spend(usd=Decimal(usage.cost_micro) / 1_000_000, tokens=tokens)
+        self.work.spend(usd=Decimal(usage.cost_micro) / MICRO, tokens=tokens)
         try:
             self.work.reserve(usd=Decimal("0.000001"))
         except il.OverBudgetError:

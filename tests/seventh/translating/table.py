@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
 import interlock as il
-from interlock.system.tables import ChoiceWords, Placement, Triggers
+from interlock.system.tables import MICRO, ChoiceWords, Placement, Triggers
 
 TRANSLATION = il.Effect("translation", local=True)
 READING = il.Effect("reading")
@@ -193,6 +193,6 @@ MACHINE = il.Machine(
     cancel_triggers=(Trigger.CANCEL,),
     placement=Placement(host=lambda data: data["host"], commands=("agent",)),
     bookkeeping=il.Bookkeeping(
-        bounds=lambda data: il.amounts(usd=data["budget_micro"] / 1e6 or None)
+        bounds=lambda data: il.amounts(usd=data["budget_micro"] / MICRO or None)
     ),
 )

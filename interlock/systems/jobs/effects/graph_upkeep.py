@@ -39,10 +39,9 @@ def live_jobs(work: EffectWork[GraphData]) -> list[str]:
 
 def is_over(work: EffectWork[GraphData]) -> bool:
     """Whether the last job of the graph ended a day ago; until then jobs may be added."""
-    views = work.records.views
-    ended = views.each_record(_jobs(work, terminal=True))
+    ended = work.records.views.each_record(_jobs(work, terminal=True))
     last_ms = max((record.since_ms for record in ended), default=None)
-    return last_ms is not None and views.now_ms() - last_ms >= FINISHED_MS
+    return last_ms is not None and work.records.now_ms() - last_ms >= FINISHED_MS
 
 
 def _jobs(work: EffectWork[GraphData], *, terminal: bool) -> Iterator[str]:

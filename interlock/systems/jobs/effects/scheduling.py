@@ -60,7 +60,7 @@ def start(work: EffectWork[JobData]) -> Outcome | None:
         _note_awaited_slots(work, [f"limit:{graph.id}"])
         return None
     hours = record.data.get("hours")
-    if hours and (closed_s := closed_for_s(hours, work.records.views.now_ms())):
+    if hours and (closed_s := closed_for_s(hours, work.records.now_ms())):
         # A lost attempt may have taken slots before the hours ended.
         release_all_slots(work)
         why = f"its worker starts from {hours.replace('-', ' to ')} UTC only"

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from interlock import CallError, KernelError
 from interlock.system.records import LoggedRecord
-from interlock.system.tables import Record, problem_of
+from interlock.system.tables import Record, problem_of, root_of
 
 FORMAT = 1
 DIGEST = "digest"
@@ -176,7 +176,7 @@ def _misplaced(workspace: str, records: Iterable[ArchivedRecord]) -> Iterator[st
     seen: list[str] = []
     for archived in records:
         name = archived.record.id
-        if name.split("/")[0] != workspace or not all(map(str.isdecimal, name.split("/")[1:])):
+        if root_of(name) != workspace or not all(map(str.isdecimal, name.split("/")[1:])):
             yield f"{name} is no record of {workspace}"
         if name.count("/") > DEPTH_MAX:
             yield f"{name} is the id of a child of a codon, but codons have no children"

@@ -14,10 +14,10 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.errors import InvalidPayloadError
+from interlock.system.tables import MICRO
 from interlock.systems.runs.machines.codon.names import State
 from interlock.systems.runs.machines.errors import InvalidTransitionError, MetadataValidationError
 
-MICRO = 1_000_000
 # The end of the year 9999, the last that can be written; a sender may name a later time.
 TIME_MS_MAX = 253_402_300_799_000
 # The only state whose published name is not ours.

@@ -6,9 +6,10 @@ from collections import Counter
 from functools import partial
 
 from interlock.system.records import Records, Sweep, act_on_each
+from interlock.system.tables import root_of
 from interlock.systems.tasks.assignment import assign
 from interlock.systems.tasks.machines.effects import ASSIGNMENT
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 
 
 def due(records: Records) -> list[int]:
@@ -21,7 +22,7 @@ def run(records: Records, partition: int) -> Counter[str]:
     # All open tasks are read, so that a backlog with many of them does not hide the others.
     task = records.machine("task")
     open_tasks = records.views.ids(task, partition=partition, states=[State.OPEN])
-    roots = dict.fromkeys(map(backlog_of, open_tasks))
+    roots = dict.fromkeys(map(root_of, open_tasks))
     acts = {root: partial(_assign, records, root) for root in roots}
     return act_on_each(acts)
 

@@ -59,7 +59,7 @@ def run(records: Records, partition: int) -> Counter[str]:
         payload
         for interest, kind, items in kinds
         for item in items
-        for payload in _told(
+        for payload in _payloads(
             endpoints,
             interest,
             {
@@ -86,7 +86,7 @@ def _feed(records: Records) -> NewsFeed:
     return NewsFeed(records, without=(MACHINE,))
 
 
-def _told(endpoints: Iterable[Endpoint], interest: str, about: Payload) -> Iterator[Payload]:
+def _payloads(endpoints: Iterable[Endpoint], interest: str, about: Payload) -> Iterator[Payload]:
     """Yield the payload of a delivery for each endpoint that wants to know of this kind of news."""
     fields = {name: value for name, value in about.items() if value != []}
     for endpoint in endpoints:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.kernel.record import CHILDREN_MAX
 from interlock.kernel.scales import Level
+from interlock.kernel.traits import Children
 from interlock.workers.gateways.capabilities.capability import capability
 from interlock.workers.gateways.capabilities.result import Relationship, SplitWork
 
@@ -50,7 +50,7 @@ def decompose(
         list[WorkPart],
         Field(
             min_length=1,
-            max_length=CHILDREN_MAX,
+            max_length=Children.NUMBER_MAX,
             description="The parts; each becomes a thread of its own.",
             json_schema_extra={"x-from": "list"},
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from interlock.kernel.record import CHILDREN_MAX
+from interlock.kernel.traits import Children
 from interlock.workers.text import sentence
 
 VALUE_BYTES_MAX = 16 * 1024
@@ -85,10 +85,11 @@ def json_problem(value: object, name: str) -> str:
 
 def check_split(split: SplitWork) -> None:
     """Check the number of children, and that each has a title. Raises InvalidResultError."""
-    if not 1 <= len(split.children) <= CHILDREN_MAX:
+    if not 1 <= len(split.children) <= Children.NUMBER_MAX:
         number = len(split.children)
         raise InvalidResultError(
-            path="children", problem=f"must have 1 to {CHILDREN_MAX} members, it has {number}"
+            path="children",
+            problem=f"must have 1 to {Children.NUMBER_MAX} members, it has {number}",
         )
     for index, child in enumerate(split.children):
         if not isinstance(child, Mapping) or not isinstance(child.get("title"), str):

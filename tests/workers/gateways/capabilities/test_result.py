@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.record import CHILDREN_MAX
+from interlock.kernel.traits import Children
 from interlock.workers.gateways.capabilities.result import (
     VALUE_BYTES_MAX,
     InvalidResultError,
@@ -122,9 +122,9 @@ def test_a_sentence_is_one_bounded_line_that_every_log_takes() -> None:
     line.encode()
 
 
-@pytest.mark.parametrize("many", [0, CHILDREN_MAX + 1])
+@pytest.mark.parametrize("many", [0, Children.NUMBER_MAX + 1])
 def test_a_split_has_at_least_one_child_and_at_most_so_many(many: int) -> None:
-    with pytest.raises(InvalidResultError, match=f"must have 1 to {CHILDREN_MAX} members"):
+    with pytest.raises(InvalidResultError, match=f"must have 1 to {Children.NUMBER_MAX} members"):
         check_split(SplitWork(({"title": "a"},) * many, "group"))
 
 

@@ -21,7 +21,7 @@ from interlock import (
     stay,
     validated,
 )
-from interlock.system.tables import ChoiceWords, Meaning, Triggers, as_sentence
+from interlock.system.tables import MICRO, ChoiceWords, Meaning, Triggers, as_sentence
 from interlock.system.tables import RecordData as Data
 from interlock.systems.jobs.machines.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.systems.jobs.machines.graph import payloads
@@ -64,7 +64,7 @@ def bounds(data: GraphData) -> Mapping[str, int | None]:
 
 def is_in_force(ask: Ask[GraphData]) -> bool:
     """Whether the limit that was reached is still the limit."""
-    limits, scale = ask.data["limits"], 1_000_000 if ask.payload["limit"] == "cost" else 1
+    limits, scale = ask.data["limits"], MICRO if ask.payload["limit"] == "cost" else 1
     found = {
         "cost": limits.get("cost_micro"),
         "time": limits.get("time_s"),

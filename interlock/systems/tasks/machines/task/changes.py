@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interlock import Ask, validated
-from interlock.system.tables import Record, TransitionReason
+from interlock.system.tables import Record, TransitionReason, root_of
 from interlock.system.tables import RecordData as Data
 from interlock.systems.tasks.machines.task import choice, limits, lost
 from interlock.systems.tasks.machines.task.data import TaskData
-from interlock.systems.tasks.machines.task.names import State, backlog_of
+from interlock.systems.tasks.machines.task.names import State
 from interlock.systems.tasks.machines.task.payloads import NewTask
 from interlock.systems.tasks.machines.trust import MINIMUM_TRUST, Trust, refusal
 
@@ -103,7 +103,7 @@ def fact_sources(record: Record[TaskData]) -> tuple[str, ...]:
     """Return the records that its rows ask about: the identity that claimed it, or dependencies."""
     claim = record.data.get("claim")
     if claim:
-        same_backlog = backlog_of(claim["identity"]) == record.root
+        same_backlog = root_of(claim["identity"]) == record.root
         return (claim["identity"],) if same_backlog else ()
     return tuple(f"{record.root}/{name}" for name in awaited(record.data))
 

@@ -91,8 +91,3 @@ class Trigger(Triggers):
         payloads.TaskChildCancelled,
     )
     STARVED = "starved", "it waits for something that can never come", payloads.TaskReason
-
-
-def backlog_of(record_id: str) -> str:
-    """Return the backlog of a task, an agent or a turn: the first name in its id."""
-    return record_id.partition("/")[0]

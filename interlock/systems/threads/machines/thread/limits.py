@@ -18,7 +18,6 @@ DEADLINE_S_MAX = 86_400  # the longest such time that a capability may declare
 
 # How much a thread may be given.
 ITEMS_MAX = 500  # of context
-CHILDREN_MAX = 10_000  # no record may have more
 TEXT_LENGTH_MAX = 64_000  # characters of a text, an intent, a summary
 LINE_LENGTH_MAX = 2_000  # characters of a title, name, id or label
 RECEIVER_LENGTH_MAX = 500  # characters of the name of who takes it over

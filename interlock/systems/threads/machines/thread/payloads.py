@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from interlock import CardAnswer, Shape, Tags
+from interlock import CardAnswer, Children, Shape, Tags
 from interlock.system.tables import Word
 from interlock.systems.threads.machines.autonomy import parse
 from interlock.systems.threads.machines.thread import limits
@@ -131,7 +131,7 @@ class NewThread(Shape):
     items: Annotated[list[ContextItem], Field(max_length=limits.ITEMS_MAX)] = []
     policy: PolicyField = None
     given: GivenProposals | None = None
-    children: Annotated[list[ThreadPart], Field(max_length=limits.CHILDREN_MAX)] = []
+    children: Annotated[list[ThreadPart], Field(max_length=Children.NUMBER_MAX)] = []
     relationship: Relationship = "decompose"
     tags: Tags = []
     hold: bool = False
@@ -330,7 +330,7 @@ class ThreadExecutionDone(Shape):
 class ThreadDecomposed(Shape):
     """The parts that a matter falls into."""
 
-    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=limits.CHILDREN_MAX)]
+    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=Children.NUMBER_MAX)]
     relationship: Relationship = "decompose"
     run: Line = ""
 
