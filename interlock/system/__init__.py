@@ -13,7 +13,7 @@ they are about:
 - `agents`: an agent's process under a lease, its reports and its logs
 - `models`: language models that a system asks, and capabilities that it calls
 - `settings`: the settings of a system
-- `text`: amounts, ages and other values in words
+- `text`: lengths of time, and texts as one line or made visible
 - `top`: what a system adds to `interlock top`
 - `tools`: the tools of agents that a system adds
 """

@@ -1,4 +1,4 @@
-"""Propagates an agent's abort to other agents; `kernel.machines.tasks.abort` decides to which."""
+"""Propagates an agent's abort to other agents; `machines/abort.py` decides to which."""
 
 from __future__ import annotations
 
