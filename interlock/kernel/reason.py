@@ -41,7 +41,10 @@ class TransitionReason(StrEnum):
 
     @property
     def ends_well(self) -> bool:
-        """Whether no failed work is said to have it: an agent may report any reason."""
+        """Whether it says that all went well.
+
+        An agent may report any reason: of work that failed, such a reason is not passed on.
+        """
         return self in (
             TransitionReason.COMPLETED,
             TransitionReason.RETRY,
@@ -50,7 +53,7 @@ class TransitionReason(StrEnum):
 
     @property
     def abort(self) -> AbortReason | None:
-        """The abort that it means where none is given, or None."""
+        """The abort that the reason implies where a report names none, or None."""
         return _ABORT_OF.get(self)
 
 

@@ -53,11 +53,15 @@ def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, 
     row is fired in the commit that enters its state, without the effect that would fire it; None
     where the data do not decide that.
 
-    Whether: `interrupts`, the effect at work is asked to come to its end; `reads`, a decision reads
-    facts of other records; `names_proposal`, a person must name the proposal that was seen;
-    `asks_anew`, the question of a row that stays is another one from now on; `abandons`, a timer
-    may leave an effect that is at work; `bounds`, the update may change what the record's family
-    may use. For a table that is published elsewhere: `ours` says why the row is there, and
+    These are True or False:
+    - `interrupts`: the effect at work is asked to come to its end
+    - `reads`: the decision reads facts of other records (`Machine.fact_sources`)
+    - `names_proposal`: a person must name the proposal that was seen
+    - `asks_anew`: of a row that stays: its question is another one from now on
+    - `abandons`: of a row of a timer: it may leave an effect that is at work
+    - `bounds`: the update may change what the record's family may use
+
+    For a table that is published elsewhere: `ours` says why the row is there, and
     `guarded` why it asks a guard, where the published one does not; `reason` is the published
     reason where the payload gives none, `reason_by_hand` where a person or a producer fired it.
     """

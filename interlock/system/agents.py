@@ -36,15 +36,15 @@ outcome:
 
     main = Translator.supervise
 
-`command` prepares the work. What it prints is in the logs `output.log` and `errors.log` of the work
-folder, which the row `outputs` of the system finds. `outcome` says what came of it, and `failure`
-what is fired where `command` or `outcome` raises a GitError, CallError or OSError, or the agent
-cannot be started. Any other error, as of a store that does not answer, ends the supervisor. A
+`command` prepares the work. What the agent prints is in the logs `output.log` and `errors.log` of
+the work folder, which the row `outputs` of the system finds. `outcome` says what came of it, and
+`failure` what is fired where `command` or `outcome` raises a GitError, CallError or OSError, or the
+agent cannot be started. Any other error, as of a store that does not answer, ends the supervisor. A
 `ReportListener` has the methods that hear reports. A `Supervisor` alone is for several leases or
 commands. If it ends without an outcome, its processes are killed, and the sweep of orphans does
-what the record's state says of a lost effect.
-A command that needs no supervisor runs itself: with `run_bound` in a handler, under its lease; with
-`run_contained` where it checks work; with `run` where it reads an input and answers soon.
+what the record's state says of a lost effect. A command that needs no supervisor runs itself: with
+`run_bound` in a handler, under its lease; with `run_contained` where it checks work; with `run`
+where it reads an input and answers soon.
 
 `Client.logs` and `Client.tail` read the output, and a `LivePart` shows it on a page. What agents
 print may have secrets: `records.redaction` hides them. tests/seventh/translating has all of it.

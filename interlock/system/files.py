@@ -17,6 +17,9 @@ What a model cannot know is checked after it, at the place where it is written:
         if request.title in taken:
             file.at("title").refuse("there is one of this title; choose another")
 
+Beside `MONEY`, `DURATION` reads `90s` or `2h` as seconds, `ID` the id of a record, `PATH` a path
+without `~`, and `PRIORITY` 0 (first) to 9 (last). A `ValueKind` of your own reads other values.
+
 A file of several items has each of them by its name, and refuses what waits for itself:
 
     with document as file:

@@ -1,6 +1,6 @@
 """Language models that a system asks, and capabilities that it calls.
 
-A handler asks under the budget of its record: what the question can cost is reserved before.
+A question is asked within the budget of the record: the most that it can cost is reserved first.
 
     class TextReview(pydantic.BaseModel):
         is_good: bool

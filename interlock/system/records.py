@@ -1,7 +1,9 @@
 """What a system does to records, and how its effects and sweeps run.
 
 A handler gets an `EffectWork`, a command and a page get a `Client`. Both have `records`, which are
-the records as that actor reads and changes them. A sweep is given them:
+the records as that actor reads and changes them. A `Handler` is a function, async or not, from an
+`EffectWork` to an `Outcome`, or to None where the effect fires nothing. A sweep is given the
+records:
 
     def due(records: Records) -> list[int]:  # the partitions, of 64, with something to do
         return records.views.partitions("translation", [State.WAITING])
@@ -11,7 +13,7 @@ the records as that actor reads and changes them. A sweep is given them:
         late = records.views.ids(machine, partition=partition, states=[State.WAITING])
         return act_on_each({one: partial(remind, records, one) for one in late})
 
-    SWEEPS = (Sweep("translations", due, run, periods=60),)  # each 60 periods of the sweeps
+    SWEEPS = (Sweep("translations", due, run, periods=60),)  # every 60th period of the sweeps
 
 A row that names the sweep, `il.by(sweep="translations")`, is fired by no other program. `remind`
 fires it by `records.fire(record, trigger, version=record.entered)`, and so only in the state that

@@ -4,6 +4,10 @@ Modules of a table import nothing else of Interlock than `interlock` and this mo
 are read without a worker. docs/own_machines.md explains tables, states, triggers and payloads;
 `python -m pydoc interlock.Waiting` (`Active`, `Terminal`, `Machine`) their fields, and
 `python -m pydoc interlock.rows` those of a row.
+
+- `LISTED`: the machines of this process whose records are in lists, by name
+- `PRIORITY_DEFAULT`: 5, of 0 (first) to 9 (last)
+- `Word`: a type for the field of a model: a name without blanks, of at most 64 characters
 """
 
 from __future__ import annotations

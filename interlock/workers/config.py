@@ -202,7 +202,7 @@ class Settings(VariableModel):
     _models: list[type[SystemSettings]] = PrivateAttr(default_factory=list)
 
     def model_post_init(self, others: Any, /) -> None:
-        """Keep the values that only systems can judge which do not come with Interlock."""
+        """Keep the variables that only systems from outside Interlock can check."""
         self._others.update(others or {})
 
     def of(self, part: type[S]) -> S:
@@ -307,7 +307,8 @@ def read_settings(
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo.
 
     It may be of a system that does not come with Interlock: where one runs, `Settings.admit`
-    refuses it. Not `is_final`, such a system may still be named elsewhere.
+    refuses it. With `is_final=False` unknown variables are kept, as `up` may still name their
+    system.
     """
     variables = os.environ if environment is None else environment
     settings = validated_settings(_values(variables), is_final=is_final)

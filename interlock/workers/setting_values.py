@@ -13,7 +13,7 @@ Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 class VariableModel(BaseModel):
     """A model whose fields are read from the texts of variables.
 
-    A tuple is written `a,b`, a mapping `name=value,name=value`, and one to pairs
+    A tuple is written `a,b`, a mapping `name=value,name=value`, and a mapping to pairs
     `name=one/two,...`. The first of the `examples` of a field says how it is written.
     """
 

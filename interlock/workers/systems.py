@@ -92,7 +92,8 @@ def check_sweeps(machines: Mapping[str, Machine]) -> None:
             for one in (each for each in row.by if isinstance(each, Sweeper)):
                 if one not in known:
                     said = f"{name}: only the sweep {one} may fire {row.trigger} in {row.source}"
-                    raise SystemsError(f"{said}, and no system that runs has a sweep of that name")
+                    advice = "add it to the sweeps of its system, or correct by(sweep=...)"
+                    raise SystemsError(f"{said}, and no system that runs has it; {advice}")
 
 
 def handlers() -> Mapping[str, Handler]:

@@ -68,9 +68,9 @@ class StateReads:
     ) -> dict[tuple[str, str], StateRows]:
         """Count the records in states, each a machine and a state, and read some of each.
 
-        Of a state at most so many are read as `limits` has for it, those that are the longest in
-        it; of a state in `newest` those that came last, the last first. With `root` only the
-        records of that family count. Takes at most three round trips.
+        `limits` is how many records of each state are read: those longest in it; of a state in
+        `newest` those that came last, the last first. With `root` only the records of that family
+        count. Takes at most three round trips.
         """
         partitions = [partition_of(root)] if root else range(PARTITIONS)
         keys = [StateKey(*state, at) for state in limits for at in partitions]
@@ -111,8 +111,8 @@ class StateReads:
         """Yield the ids of a machine's records, each once.
 
         With `root`, only those of that family; with `partition`, only those of that one of the 64,
-        as a sweep has it; with `states`, only those in these states. In each
-        state, the longest there comes first, or last with `newest`. Raises InvalidIdError.
+        as a sweep has it; with `states`, only those in these states. In each state the longest
+        there comes first, or last with `newest`. Raises InvalidIdError.
         """
         names = [*states] or [stage.state for stage in machine.stages]
         of_root = None if root is None else partition_of(record_id(root))

@@ -175,7 +175,10 @@ def next_task(
 def prepare_for_session(
     records: Records, agent: Record[AgentData], lease: Lease[TaskData]
 ) -> PreparedClaim | None:
-    """Make the worktree of a task that a session claimed. None if that fails, as the task does."""
+    """Make the worktree of a task that a session claimed.
+
+    If that fails, the task fails too, and None is returned.
+    """
     lease_ms = records.effect("task", "agent").lease_ms
     renew = partial(records.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:

@@ -1,4 +1,4 @@
-"""What infers: a policy sets the cheapest and the dearest, settings say which model each is."""
+"""The tiers of models: a policy limits which are used, settings name the model of each."""
 
 from __future__ import annotations
 

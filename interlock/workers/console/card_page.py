@@ -241,7 +241,7 @@ def _evidence(client: Client, record: Record) -> list[Section]:
 
 
 def without_repeats(sections: Sequence[Section]) -> list[Section]:
-    """Return sections without those to be shown once whose text another place has already."""
+    """Drop the sections with `is_once` whose text a section with a `place` has too."""
     texts = [text for one in sections if one.place for text in _texts_of(one.parts)]
     return [
         one

@@ -1,4 +1,4 @@
-"""What the lines of a log say to people: what their system says, else the sentence of the row."""
+"""The sentence of each line of a log: that of its system's timeline, or that of the row."""
 
 from __future__ import annotations
 

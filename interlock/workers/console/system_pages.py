@@ -58,7 +58,7 @@ def panels_of(client: Client, record: Record, acts: frozenset[Act]) -> dict[str,
 
 
 def offered(page: SystemPage, acts: frozenset[Act]) -> dict[str, list[FormField]]:
-    """Return the acts of a page that a viewer may do, with what each takes: they have a button."""
+    """Return the acts that a viewer may do, each with the fields of its form."""
     return {
         name: fields_of(act.takes.model_json_schema(), {}) if act.takes else []
         for name, act in page.acts.items()

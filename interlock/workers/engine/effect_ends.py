@@ -136,7 +136,10 @@ class EffectEnds(ABC):
         raise EffectRetriedError(f"released at shutdown: {status}")
 
     def _end_fenced(self, work: EffectWork, refusal: FencedError) -> str:
-        """End an attempt whose handler a record has refused: only its own tells of a lost lease."""
+        """End an attempt in which a record refused a commit as stale.
+
+        If that is the record of the effect, its lease is lost; else the effect is tried again.
+        """
         if refusal.record_id != work.record.id:
             return self._retry_later(work, refusal)
         return self._settle(work, f"stale: {refusal}")

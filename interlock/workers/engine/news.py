@@ -117,7 +117,7 @@ class NewsFeed:
     def told(
         self, cards: Iterable[Card], *, answered_as: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return cards as data that may be told outside: who is on a card is told inside alone.
+        """Return cards as data for the outside: without the person who has a card open.
 
         With a person's name, each choice that needs no further answer has its `link`, which answers
         as that person for a day, if INTERLOCK_PUBLIC_URL says how people reach the deployment.

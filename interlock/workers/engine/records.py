@@ -80,9 +80,9 @@ class Records:
 
     @property
     def redaction(self) -> Redaction:
-        """What hides the secrets of this process in texts that its commands print and report.
+        """What replaces the secrets of this process in a text by asterisks.
 
-        Show the end of a text only after that, or the end of a secret may be shown.
+        Apply it before you cut a text: a secret that was cut is not recognised.
         """
         return Redaction(secrets_of(self.settings))
 
@@ -96,7 +96,7 @@ class Records:
 
     @property
     def sources(self) -> Sources:
-        """The sources of requests: what removes one whose work is done from where it came."""
+        """The sources of requests, which remove a finished request from where it came from."""
         # Few processes need them, and the modules that a deployment adds are imported with them.
         from interlock.workers.gateways.sources import open_sources  # noqa: PLC0415
 
@@ -137,7 +137,7 @@ class Records:
     def reading(self, record_id: str) -> AbstractContextManager[None]:
         """Read the data of a record that may be damaged, in the block of a `with`.
 
-        What lacks there is raised as an UnreadableRecordError, a ValueError that names the record.
+        Where a field is missing, UnreadableRecordError, a ValueError, names the record.
         """
         return reading(record_id)
 
@@ -288,10 +288,10 @@ class Records:
         """Write a note into the log of a record.
 
         A call that is repeated with the same op-id writes nothing; without `op_id` each call is a
-        new one. Not `once`, a call whose answer is lost may write it twice: the store keeps no
-        op-id of it, and it has no `deltas`. `timers` gives,
-        for timers that run, the milliseconds after which each is due from now on. With `held` the
-        note is refused once that holder has lost its lease.
+        new one. With `once=False` the store keeps no op-id: a call whose answer is lost may write
+        the note twice, and the note must have no `deltas`. `timers` gives, for timers that run, the
+        milliseconds after which each is due from now on. With `held` the note is refused once that
+        holder has lost its lease.
         """
         again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)

@@ -137,55 +137,62 @@ class Definition(ABC, Generic[D]):
 class System:
     """One system. Modules are given by name, so that each process imports only those it needs.
 
-    `effects` is the package whose `HANDLERS` run its effects, by the name of the effect or, for one
-    machine alone, by `machine.effect`; `handlers` gives instead, for a machine, where a mapping of
-    its handlers is, as `module:attribute`. `sweeps` is the package with its `SWEEPS`.
-    `settings` is where the model of its settings is, as `module:attribute`: a `SystemSettings`.
-    `resources` lists the openers of its models and other outside things, as `module:function`; a
-    worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
-    what a computer with agents announces when its worker starts: each fact says whether it has a
-    thing that it may lack, and is given with the opener of that thing. `commands` lists its
-    commands and groups of commands. `submit` gives, for each machine whose records a producer's
-    plain message may create, the `module:function` that accepts it; a machine of `machines` needs
-    none. `messages` gives the same for each further kind of plain message, by the name of the kind,
-    and `messages_about` the machine for a kind that is about records of one machine alone.
-    `machines` gives, for each of its machines, where the table is, as `module:attribute`;
-    `unlisted` lists those whose records are in no lists, counts, cards, events and webhooks.
-    `details` gives, for a machine, the `module:function`
-    that returns what `interlock show` prints of its records instead of `shown`. `evidence` gives,
-    for a machine, the `module:function` that yields what the console shows beside the cards of its
-    records, each a `Section`. `outputs` gives, for a machine whose records have an agent that
-    prints something, the `module:function` that returns where its output is, of a `Client`, a
-    `Record` and the number of a run from 1, such as a session: the computer, the folder of the logs
-    below the home of Interlock there, and the number. For None as the number it returns that of the
-    last run, or None before there is one. Each run needs a folder of its own. `diffs` gives, for a
-    machine whose records have a difference of files that only one computer can compare, the
-    `DiffSource` as `module:attribute`.
-    `starved` is the `module:function` that counts records which will never go on by themselves
-    although no person is asked: it gets the `Records`, and returns their number, and whether there
-    may be more because not all were looked at. `counted`
-    lists the machines whose records `interlock top` counts by state, `shown` the fields of a
-    record's data that `interlock show` prints if they are set.
-    `by_hand` is where the commands are by which people fire triggers of its records, as
-    `module:attribute`: a mapping from `machine.trigger` to a command with `{id}`, or `{root}` for
-    the id of the root record, in it; `machine` alone gives the command that begins ended work anew.
-    `asked` and `came` give, for a machine, the fields of its records' data that say what was asked
-    and what came of it, in their order: `request.text` is the field `text` of `request`.
-    `words` gives, for a machine, the `module:function` that says in words what the data of its
-    records ask and propose: it returns a mapping with those that there are of `request` (what was
-    asked for, its title as the first paragraph), `sender` (who asked), `said` (a list of what
-    people wrote of the call that is proposed now) and `proposals` (what is proposed, by the name of
-    the phase). `plain` describes the records that people create with a title alone, which a message
-    means that names no machine. It has their `machine`, what such a record is (`says`), a title as
-    an `example`, the `command` that creates it, and as `payload` the `module:function` that returns
-    what it is created from, given the title and where it was written.
-    `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. `health` is
-    the `module:function` that returns from the `Records` what doctor, metrics and the start page
-    say of it besides: `Health`. What a page, a section and a `Health` have is in
-    `interlock.system.pages`. `top` is where its `TopPart` is, as `module:attribute`: what
-    it adds to `interlock top`. `tools` is the module of the tools of agents that it adds: READS
-    and SUBMITS are functions that get a `ToolCall`. `folders` names the folders that it makes in
-    the home of a deployment, which `interlock remove` deletes.
+    Below, a place is a text `module:attribute`, and what is given by machine is a mapping whose
+    keys are the names of machines.
+
+    - `effects`: the package whose `HANDLERS` run its effects, by the name of the effect or, for one
+      machine alone, by `machine.effect`
+    - `sweeps`: the package with its `SWEEPS`
+    - `handlers`: by machine, the place of a mapping of its handlers; in place of `effects`
+    - `settings`: the place of the model of its settings, a `SystemSettings`
+    - `resources`: the places of the functions that open its models and other outside things; a
+      worker calls all of them at its start, so that a wrong setting ends the start
+    - `facts`: what a computer with agents announces when its worker starts: each fact says whether
+      it has a thing that it may lack, and is given with the opener of that thing
+    - `commands`: its commands and groups of commands
+    - `submit`: by machine whose records a plain message of a producer may create, the place of the
+      function that accepts the message; a machine of `machines` needs none
+    - `messages`: the same by the name of each further kind of plain message
+    - `messages_about`: by kind of message, the one machine whose records it is about
+    - `machines`: by machine, the place of its table
+    - `unlisted`: the machines whose records are in no lists, counts, cards, events and webhooks
+    - `details`: by machine, the place of the function that returns what `interlock show` prints of
+      its records instead of `shown`
+    - `evidence`: by machine, the place of the function that yields what the console shows beside
+      the cards of its records, each a `Section`
+    - `outputs`: by machine whose records have an agent that prints something, the place of a
+      function of a `Client`, a `Record` and the number of a run from 1, such as a session (None:
+      the last run). It returns the computer, the folder of the logs below the home of Interlock
+      there, and the number; or None before there is a run. Each run needs a folder of its own
+    - `diffs`: by machine whose records have a difference of files that only one computer can
+      compare, the place of its `DiffSource`
+    - `starved`: the place of the function that counts records which will never go on by themselves
+      although no person is asked. It gets the `Records`, and returns their number, and whether
+      there may be more because not all were looked at
+    - `counted`: the machines whose records `interlock top` counts by state
+    - `shown`: the fields of a record's data that `interlock show` prints if they are set
+    - `asked`, `came`: by machine, the fields of its records' data that say what was asked and what
+      came of it, in their order: `request.text` is the field `text` of `request`
+    - `by_hand`: the place of the commands by which people fire triggers of its records: a mapping
+      from `machine.trigger` to a command with `{id}`, or `{root}` for the id of the root record, in
+      it; `machine` alone gives the command that begins ended work anew
+    - `words`: by machine, the place of the function that says in words what the data of its records
+      ask and propose. It returns a mapping with those that there are of `request` (what was asked
+      for, its title as the first paragraph), `sender` (who asked), `said` (a list of what people
+      wrote of the call that is proposed now) and `proposals` (what is proposed, by the name of the
+      phase)
+    - `plain`: the records that people create with a title alone, which a message means that names
+      no machine: their `machine`, what such a record is (`says`), a title as an `example`, the
+      `command` that creates it, and as `payload` the place of the function that returns what it is
+      created from, given the title and where it was written
+    - `page`: the place of its page of the console, a `SystemPage`
+    - `health`: the place of the function that returns from the `Records` what doctor, metrics and
+      the start page say of it besides, a `Health`
+    - `top`: the place of its `TopPart`, which it adds to `interlock top`
+    - `tools`: the module of the tools of agents that it adds: READS and SUBMITS are functions that
+      get a `ToolCall`
+    - `folders`: the folders that it makes in the home of a deployment, which `interlock remove`
+      deletes
     """
 
     name: str

@@ -55,11 +55,12 @@ Result = TypeVar("Result")
 class NotYetError(RuntimeError):
     """The effect cannot be done now, or not on this host. It is tried again; the sentence says why.
 
-    By default the attempt counts as failed, and the usual delay follows. With `after_s`, others
-    use what the effect needs: it is tried again after so many seconds, and the attempt does not
-    count, however often: give the state a time limit. With `asks_person`, a person is in the way,
-    and the sentence says what that person has to do: the attempt counts, a card asks the person,
-    and the effect is tried again after the usual delay, or as soon as the person says so.
+    By default the attempt counts as failed, and the usual delay follows. With `after_s` the effect
+    waits for what others use: it is tried again after so many seconds, and the attempt does not
+    count. Give the state a time limit, or the effect may wait for ever. With `asks_person`, a
+    person is in the way, and the sentence says what that person has to do: the attempt counts, a
+    card asks the person, and the effect is tried again after the usual delay, or as soon as the
+    person says so.
     """
 
     def __init__(

@@ -58,21 +58,21 @@ def make_folders(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFile:
-    """A file that only its owner may read. Its folders, where they are made, only he may enter."""
+    """A file that only its owner may read. Folders that it makes are its owner's alone."""
 
     path: Path
 
     def write(self, content: str | bytes) -> None:
         """Replace the whole content in one step, or leave it as it was. Raises OSError.
 
-        It never stands in a file that others may read, also where the file was there before.
+        The content is never in a file that others may read, not even where such a file was there.
         """
         make_folders(self.path.parent)
         encoded = content.encode() if isinstance(content, str) else content
         replace_bytes(self.path, encoded, mode=PRIVATE_FILE)
 
     def open(self) -> int:
-        """Return a descriptor that reads and writes it; it is made where it is not there.
+        """Return a descriptor that reads and writes the file; create it if there is none.
 
         Raises OSError.
         """

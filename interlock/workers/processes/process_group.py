@@ -160,11 +160,12 @@ async def run_command(
     given: bytes = b"",
     takes: Takes | None = None,
 ) -> CommandResult:
-    """Run a command with an input to its end. Its whole group is ended first, also if cancelled.
+    """Run a command with an input to its end.
 
-    Children that it left in the background are ended too. `takes` gets each line of the output, and
-    says whether to leave it out of the result. After `within_s` the group is ended, and the exit
-    code is None. Raises OSError or ValueError if the command cannot be started.
+    The whole process group has ended when this returns or is cancelled, children in the background
+    too. `takes` gets each line of the output, and says whether to leave it out of the result. After
+    `within_s` the group is ended, and the exit code is None. Raises OSError or ValueError if the
+    command cannot be started.
     """
     exit_code = None
     async with process_group(

@@ -57,14 +57,18 @@ def home_folder() -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What a command sees: a path is as the longest path in these fields says that it is in.
+    """What a command sees.
 
-    `open` returns that of this computer, which hides secrets and the work of others. What a command
-    needs is added: `interlock.git` adds a worktree (`own_sandbox`) or an agent's copy of its
-    repository (`sandbox_of`), and `with_more` any path. `sockets` are hidden also where a server
-    makes them later. `read_only` are parts of writable folders. `placed` and `shown` have pairs of
-    a source and the target where it is seen; what is `placed` can be written. Paths that do not
-    exist are left out. A level says which kind a computer makes: NONE or BUBBLEWRAP.
+    Of the paths in these fields, the longest that contains a file decides whether the file is
+    hidden, readable or writable. `open` returns the sandbox of this computer, which hides secrets
+    and the work of others. What a command needs is added: `interlock.git` adds a worktree
+    (`own_sandbox`) or an agent's copy of its repository (`sandbox_of`), and `with_more` any path.
+    `sockets` are hidden also where a server makes them later. `read_only` are parts of writable
+    folders. `placed` and `shown` have pairs of a source and the target where it is seen; what is
+    `placed` can be written. Paths that do not exist are left out. A closed sandbox also gives the
+    command an own /tmp and an own `home`, in which the entries of the real one can be read, and
+    lets it write to nothing else; with `is_closed=False` it only hides. A level says which
+    kind a computer makes: NONE or BUBBLEWRAP.
     """
 
     NONE: ClassVar[str] = "none"

@@ -99,8 +99,9 @@ class FilePart:
         """Return the part as its model, or None where something of it is refused.
 
         The names in the file are the aliases of the fields. `context` is for the model's
-        validators. `called` has for the names of lists and mappings how their entries are known.
-        No value is repeated if the model hides its input in errors.
+        validators. `called` gives, by the name of a list or mapping, a function of an entry and of
+        its name or number that returns what errors call the entry, such as "step 'build'". No value
+        is repeated if the model hides its input in errors.
         """
         items = {
             holder: lambda node, step, entry=entry: entry(FilePart(node, self.location), step)
@@ -160,10 +161,10 @@ class FilePart:
     def items(
         self, noun: str, *, count_max: int, advice: str, parent: str = ""
     ) -> list[tuple[str, FilePart]]:
-        """Return the entries of a list with their names, each known by it: `step 'build'`.
+        """Return the entries of a list, each with its `name`; errors call one `step 'build'`.
 
-        A name that is refused is '': it must be the last part of an id below `parent`, and no
-        other item's. The list has an item, and at most `count_max`: else `advice` is given.
+        A name must be the last part of an id below `parent`, and no other item's; where it is
+        refused, it is ''. The list has an item, and at most `count_max`: else `advice` is given.
         """
         if not isinstance(self.value, list) or not self.value:
             self.refuse(f"write a list of at least one {noun}")

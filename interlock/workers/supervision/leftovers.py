@@ -25,7 +25,8 @@ class LeftoversError(OSError):
 def kill_leftovers(logs: Path, *, owner: str) -> None:
     """Kill the processes on this host of commands whose logs are in a folder.
 
-    Raises LeftoversError.
+    `logs` is `Command.logs` as an absolute path. `owner` names the agent in the error, such as
+    "agent shop/1". Raises LeftoversError.
     """
     # Only Linux shows the environment of other processes.
     if sys.platform != "linux":

@@ -43,11 +43,11 @@ _OfOthers: TypeAlias = AbortRaised | AgentBlocked | CancelRequested | MailSent |
 class ReportListener:
     """Reads and hears the reports of an agent: override the methods of those that you need.
 
-    An agent reports by lines of JSON. With `has_session` these may be of a process whose session,
-    messages and costs are recorded, and else of work that a record describes: its splitting, its
-    blocking, mail. With `accepted` they have these types. A line of another type is rejected. What
-    it prints is `plain`, or has reports too: as Claude Code prints them (`claude`), or as lines of
-    JSON (`interlock`). So a listener does: `for line in process.reports():
+    An agent reports by lines of JSON. `has_session = True` reads the reports of a session (its
+    session, messages, costs) in place of those of a task (split, blocked, mail). `accepted` names
+    the types of lines that count as reports (empty: all of these); any other line is rejected.
+    `prints` is the form of what the agent prints: `plain` (no reports), `claude` (as Claude Code
+    prints them) or `interlock` (lines of JSON). A listener does: `for line in process.reports():
     self.hear(*self.read_line(line))`.
     """
 

@@ -35,9 +35,9 @@ class Command:
     """A command, and everything that its process is started with.
 
     A supervisor runs it under leases; `run_bound` runs it in a handler, and `run_contained` and
-    `run` run a short one without a lease. Its environment is that of the process which makes the
-    command, without settings, and the `variables`, which describe its work; without them it is a
-    check of work. It names the span in which the command is made.
+    `run` run a short one without a lease. Its environment is that of this process without the
+    settings of Interlock, with the `variables`, which describe its work, and the trace of the
+    caller. `variables=None` is for a command that checks work.
 
     `logs` is the folder of `output.log` and `errors.log`, in the work folder of its supervisor
     unless it is a whole path; with a `log_name` they are `<log_name>.log` and
@@ -136,8 +136,8 @@ class Command:
     def trusted(self, module: str, settings: Settings, *names: str) -> Command:
         """Return a command that runs a module which may read the settings of these names.
 
-        It has no sandbox, and what its spans need. Some settings are secrets, so the module must
-        run no other program.
+        The command has no sandbox; it gets the named settings and what its spans need. Some
+        settings are secrets, so the module must run no other program.
         """
         # Without -P, Python would take a folder `interlock` of the work for Interlock.
         arguments = (sys.executable, "-P", "-m", module)

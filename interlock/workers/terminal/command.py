@@ -62,7 +62,7 @@ PANELS = "help_panels"  # the attribute of a command with the heading of each op
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where a command opens its client and prints its answer: what its `--as` and `--json` say.
+    """Opens the client of a command and prints its answer, as its `--as` and `--json` say.
 
     `actor` is the name for the log, `as_json` says whether a program reads what is printed.
     """
@@ -122,8 +122,8 @@ class Shell:
     ) -> None:
         """Print a value for a program, or for a person: as the page that `show` makes of it.
 
-        The value is data of JSON, such as `[asdict(row) for row in rows]`: whatever else is in it,
-        a program gets as text. Without `show`, an `id` with its `answer` is one line, rows with
+        The value is data of JSON, such as `[asdict(row) for row in rows]`; what JSON has no form
+        for is printed as text. Without `show`, an `id` with its `answer` is one line, rows with
         `id`, `replayed` and `error` are what became of each submission, and of any other mapping
         each field is shown. Times are counted from `now_ms` on, and without it have their dates.
         """
@@ -135,7 +135,8 @@ class Shell:
     def answer_record(self, record: Record, *, outlook: str = "", **more: Any) -> None:
         """Print the id of a record and its state, and what follows by itself.
 
-        Programs get the fields of `more` too; an `id` is by what people know the record.
+        Programs get the fields of `more` too. Give `id` where people know the record by another
+        name.
         """
         said = {"outlook": outlook} if outlook else {}
         value = {"id": record.id, "state": record.state, **said, **more}
@@ -277,7 +278,7 @@ def guarded(
     """Make a function the callback of a command, whose expected errors are printed as sentences.
 
     A function whose first parameter is `shell: Shell` is given one, and its command has the
-    option `--json`; not without `has_json`. `actor` gives the command `--as` too, with that
+    option `--json`, unless `has_json=False`. `actor` gives the command `--as` too, with that
     default: it changes something, so it is a span, and a name that no token proves is noticed.
     `panels` has the headings of its help, each with the names of options. Of an error that the user
     can correct, a sentence is printed, and the exit code is 1.

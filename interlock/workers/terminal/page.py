@@ -81,8 +81,8 @@ class StateName:
 class Time:
     """A time in ms since 1970, by the store.
 
-    It is shown as how long `ago` it was, how long is `left` until then, its `date` or, below that,
-    its time of the day (`clock`), in UTC. str() of it has the date.
+    It is shown by its `form`, in UTC: how long `ago` it was, how long is `left` until then, `date`
+    and time, or as `clock` the time of the day alone, such as below a date. str() has the date.
     """
 
     kind: ClassVar[str] = "time"
@@ -144,8 +144,8 @@ class Sentence:
 class Table:
     """Rows of cells under the names of their columns; `empty` is the soft sentence if none is.
 
-    Each row of a strip is a step that follows the one before: what it is, its `StateName`, and what
-    else there is to say of it.
+    With `is_strip` each row is a step that follows the one before: its name or link, its
+    `StateName`, then any cells; empty cells are left out.
     """
 
     kind: ClassVar[str] = "table"
@@ -187,8 +187,7 @@ class LivePart:
     The rows `outputs` and `diffs` of the system say where that is; `between` says which difference,
     where a record has several. A page has one of each at most, and the console renews it by itself.
 
-    The other fields are of those who look at it: its parts, a stamp that changes with what is to be
-    shown, and whether it is followed to be renewed.
+    `parts`, `stamp` and `is_followed` are filled in by Interlock: leave them out.
     """
 
     kind: ClassVar[str] = "live"
@@ -266,13 +265,14 @@ class Health:
 class SystemPage:
     """The page of a system in the console: what it shows, to whom, and what people can do there.
 
+    `title` is its name in lists of pages, and `question`, which the page answers, its heading.
     Only those who may see the records of all these `machines` see it and use its acts. `view`
     returns its sections; the query is empty at first, and else that of a `Link`. `panels` give,
     for a machine, the sections that the page of each of its records shows in addition. `timelines`
-    give, for a machine, what gets the lines of a log, the oldest first, and returns by the position
-    of a line a section, whose title is what the line says to people. Without a title the line only
-    says how the work was carried out, and is folded. The console says its names and values in
-    words, and those of a line that is left out as for any machine.
+    has, by machine, a function from the lines of a log, the oldest first, to a `Section` for each
+    `line.position`. Its title is the sentence of the line for people; an empty title folds the
+    line. The console puts the names and values of the section in words, and words a line without
+    one as for any machine.
     """
 
     title: str

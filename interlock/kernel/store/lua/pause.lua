@@ -1,6 +1,6 @@
 --@use clock entry ops timer record_note
 -- Pauses a record: its owed effects leave the index, its timers keep the time that they have left.
--- Holders get the order at their next renewal.
+-- A holder may finish: its next renewal says `pause`, and what its outcome owes waits.
 -- KEYS     record, log, ops, op_times, effects, timers
 -- ARGV     id, op_id, digest, detail*, window_ms
 -- Returns  {status}: paused | already | ended | missing | replayed | reused

@@ -95,16 +95,16 @@ class Transcript(ReportListener):
             self.observe(SentinelEventName.ASSISTANT_MESSAGE, shown)
 
     def on_progress(self, message: str, percent: int | None) -> None:
-        """Let sentinels see it."""
+        """Let sentinels see the progress."""
         del percent
         self.observe(SentinelEventName.PROGRESS, {"message": message})
 
     def on_tool_started(self, tool: str, call: str) -> None:
-        """Let sentinels see it."""
+        """Let sentinels see the call of a tool."""
         self.observe(SentinelEventName.TOOL_STARTED, {"tool": tool, "id": call})
 
     def on_tool_completed(self, tool: str, call: str, *, success: bool) -> None:
-        """Let sentinels see it."""
+        """Let sentinels see the end of a call."""
         event = {"tool": tool, "id": call, "success": success}
         self.observe(SentinelEventName.TOOL_COMPLETED, event)
 

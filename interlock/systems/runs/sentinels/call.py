@@ -182,7 +182,7 @@ class _Costs(ReportListener):
         self._is_usage = False
 
     def on_used(self, usage: UsageAdded) -> None:
-        """Book it."""
+        """Book the cost."""
         self._is_usage = True
         self._book(usage.cost_micro)
 

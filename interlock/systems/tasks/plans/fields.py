@@ -1,7 +1,7 @@
 """The fields of a plan's file: models with the names that people write.
 
 A field is called as that of the payload for which it stands, and its alias is its name in the file.
-Which values are valid, the types of the payloads say.
+The types of the payloads say which values are valid.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _OfFile(BaseModel):
 
 
 class PlanTop(_OfFile):
-    """The top of a file. What is excluded is read by itself, here as in a task."""
+    """The top of a file. Fields with `exclude=True` are read by the reader of the plan."""
 
     backlog: Any = Limit(None, exclude=True)
     defaults: Any = Limit(None, exclude=True)

@@ -75,12 +75,12 @@ class LanguageModel:
     ) -> PricedQuestion[AnswerT]:
         """Return a question, which is not asked yet. Traces have it by its `name`.
 
-        A `message` of texts that others wrote, by their names, becomes one of blocks, which no text
-        can end, and the instructions say so: they need only say which of them is material. The
-        `answer` is `str`, or a model of pydantic whose fields the provider is told; at most
-        `tokens_max` tokens of it are paid. `check` returns what is wrong with an answer, or None:
-        a wrong one may be corrected once. `history` is what "user" and "assistant" said before.
-        `booked` is called with each request's micro-dollars, usage and text, as it is paid.
+        The `message` is a text, or texts of others by name. Those are sent as blocks that their
+        authors cannot end, and the model is told so: say in the `instructions` which blocks are
+        material. The `answer` is `str`, or a model of pydantic whose fields the provider is told;
+        at most `tokens_max` tokens of it are paid. `check` returns what is wrong with an answer, or
+        None: a wrong one may be corrected once. `history` is what "user" and "assistant" said
+        before. `booked` is called with each request's micro-dollars, usage and text, as it is paid.
         """
         prompt = Prompt.of(name, instructions, message, answer=answer, check=check, history=history)
         ledger = self._exchange.ledger(prompt.size_bytes, tokens_max, booked)
@@ -100,9 +100,10 @@ def open_model(
 ) -> LanguageModel | None:
     """Open a language model with the address, key, prices and limits of the settings.
 
-    `name` is one that `variable` has, by default INTERLOCK_MODEL: "openai:gpt-5.2", or, with an
-    address, any model of an OpenAI-compatible server. None for the embedded model, which generates
-    no text. No request may take longer than `request_s_max`. Raises SettingsError.
+    `name` is the model, by default that of INTERLOCK_MODEL: "openai:gpt-5.2", or, with an address,
+    any model of an OpenAI-compatible server. `variable` is the setting that errors name. None for
+    the embedded model, which generates no text. No request may take longer than `request_s_max`.
+    Raises SettingsError.
     """
     spec = name or settings.model
     if is_embedded(spec):
