@@ -6,6 +6,7 @@ are read without a worker. docs/own_machines.md explains tables, states, trigger
 `python -m pydoc interlock.rows` those of a row.
 
 - `LISTED`: the machines of this process whose records are in lists, by name
+- `MICRO`: 1,000,000, the millionths of a dollar in which amounts of money are
 - `PRIORITY_DEFAULT`: 5, of 0 (first) to 9 (last)
 - `Word`: a type for the field of a model: a name without blanks, of at most 64 characters
 """
