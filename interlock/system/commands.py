@@ -12,7 +12,8 @@
     @guarded  # adds --json alone: nothing changes
     def show(shell: Shell, id: Id) -> None:
         "Show a translation."
-        shell.answer(shell.client().show(id).data, show=page.details)
+        record = shell.client().show(id, machine="translation")
+        shell.answer(record.data, show=page.details)
 
 `guarded` prints an expected error as one sentence, or as JSON.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 from interlock.kernel.machine import Machine
@@ -68,18 +68,24 @@ class StateReads:
     ) -> dict[tuple[str, str], StateRows]:
         """Count the records in states, each a machine and a state, and read some of each.
 
-        `limits` is how many records of each state are read: those longest in it; of a state in
-        `newest` those that came last, the last first. With `root` only the records of that family
-        count. Takes at most three round trips.
+        `limits` is how many records of each state are returned, the longest in it first: the
+        partitions share that number, so where there are more, a few may be missing among these. Of
+        a state in `newest` they are those that came last, the last first. With `root` only the
+        records of that family count. Takes at most three round trips.
         """
         partitions = [partition_of(root)] if root else range(PARTITIONS)
         keys = [StateKey(*state, at) for state in limits for at in partitions]
         counts = self.count_in_states(keys)
-        # Other families may share the partition of one, so more of it is read.
-        wanted = {
-            key: SHARED_MAX if root else min(number, limits[key.machine, key.state])
-            for key, number in counts.items()
-        }
+        wanted: dict[StateKey, int] = {}
+        for state, limit in limits.items():
+            filled = {key: n for key, n in counts.items() if (key.machine, key.state) == state}
+            if root:
+                # Other families may share the partition of one, so more of it is read.
+                wanted |= dict.fromkeys(filled, SHARED_MAX)
+            elif state in newest:
+                wanted |= {key: min(number, limit) for key, number in filled.items()}
+            else:
+                wanted |= _shared(filled, 2 * limit)
         pages: dict[tuple[str, str], list[RecordInState]] = {state: [] for state in limits}
         for is_newest in (False, True):
             chosen = {
@@ -202,6 +208,15 @@ class StateReads:
 
     def _state_index(self, state_key: StateKey) -> str:
         return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)
+
+
+def _shared(counts: Mapping[StateKey, int], limit: int) -> dict[StateKey, int]:
+    """Share a limit among states: what one does not need goes to the others. Each gets a record."""
+    shares, left = dict[StateKey, int](), limit
+    for at, (key, number) in enumerate(sorted(counts.items(), key=lambda pair: pair[1])):
+        shares[key] = min(number, max(ceil(left / (len(counts) - at)), 1 if limit else 0))
+        left = max(left - shares[key], 0)
+    return shares
 
 
 def _divided(counts: Mapping[StateKey, int]) -> Iterator[list[StateKey]]:

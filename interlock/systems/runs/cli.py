@@ -17,7 +17,7 @@ from interlock.system.commands import Reason, Shell
 from interlock.system.errors import InvalidPayloadError
 from interlock.system.tables import Record
 from interlock.systems.runs import page
-from interlock.systems.runs.client import AppliedEvent, Runs
+from interlock.systems.runs.client import AppliedEvent, Runs, UnreadEventError
 from interlock.systems.runs.history import run_number
 from interlock.systems.runs.machines.published_names import to_published
 from interlock.systems.runs.machines.run.table import State as RunState
@@ -263,9 +263,13 @@ def tell(
     receipt = runs.transition(runs.workspace(workspace), _event_from(event), sender=shell.actor)
     value = asdict(receipt)
     if wait:
-        note = runs.wait_for_pending(receipt, wait_s=wait)
+        try:
+            note = runs.wait_for_pending(receipt, wait_s=wait)
+        except UnreadEventError as unread:
+            # Programs know it as this kind.
+            shell.fail(str(unread), kind="StoreDownError")
         value |= {"answer": note.kind, **note.detail}
-    shell.answer(value)
+    shell.answer(value, show=lambda value: [value])
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
 

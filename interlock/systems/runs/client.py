@@ -69,6 +69,10 @@ class Receipt:
     version: int
 
 
+class UnreadEventError(StoreError):
+    """No worker has read an event in time. Start a worker, and ask for its answer again."""
+
+
 @dataclass(frozen=True, slots=True)
 class AppliedEvent:
     """An event that was applied, and its position among all events of its workspace.
@@ -314,12 +318,12 @@ class Runs:
     def wait_for_pending(self, receipt: Receipt, *, wait_s: float = 30) -> Note:
         """Wait until an event and all events delivered before it are answered.
 
-        Returns the answer. Raises StoreError when the time is up: no worker reads events.
+        Returns the answer. Raises UnreadEventError when the time is up.
         """
         for _ in polls(wait_s):
             if found := self.answer(receipt):
                 return found
-        raise StoreError(f"event {receipt.id} is not read yet; is a worker up?")
+        raise UnreadEventError(f"event {receipt.id} is not read yet; is a worker up?")
 
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
         """Return what is wrong with the runs of a folder; first repair what needs no guess."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock import guarded
+from interlock import Client, HttpClient, guarded
 from interlock.system.commands import Reason, Shell, Tagged
 from interlock.system.pages import Link, Part, Sentence, Table
 from interlock.system.tables import MICRO
@@ -294,6 +294,12 @@ def _listed(rows: Sequence[Mapping[str, Any]], now_ms: int) -> list[Part]:
     return [page.table_of(rows, now_ms), *([hint] if any(row["asks"] for row in rows) else [])]
 
 
+def _caller_on(shell: Shell, task: str) -> Client | HttpClient:
+    opened = shell.caller()
+    opened.show(task, machine="task")
+    return opened
+
+
 @app.command()
 @guarded(has_json=False)
 def logs(
@@ -304,7 +310,7 @@ def logs(
     ] = None,
 ) -> None:
     """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
-    found = shell.caller().logs(task, number=number)
+    found = _caller_on(shell, task).logs(task, number=number)
     shell.print(found.output)
     shell.print(f"{found.errors}{found.note}", err=True)
 
@@ -313,7 +319,7 @@ def logs(
 @guarded(has_json=False)
 def tail(shell: Shell, task: Id) -> None:
     """Print what the agents of a task print from now on, until it has ended or asks a person."""
-    for text in shell.caller().tail(task):
+    for text in _caller_on(shell, task).tail(task):
         shell.print(text)
 
 
@@ -321,7 +327,7 @@ def tail(shell: Shell, task: Id) -> None:
 @guarded
 def diff(shell: Shell, task: Id) -> None:
     """Print what the work on a task changes, from the computer that has its repository."""
-    found = shell.caller().diff(task)
+    found = _caller_on(shell, task).diff(task)
     if shell.as_json:
         shell.answer(asdict(found))
         return

@@ -47,8 +47,11 @@ class ToolCall:
         return self._reach(self._context, self._act, record_id)
 
     def send(self, kind: str, fields: Fields, op_id: str) -> Fields:
-        """Do what a plain message of this kind asks for; a repeated `op_id` does nothing more."""
-        client = self.client()
+        """Do what a plain message of this kind asks for; a repeated `op_id` does nothing more.
+
+        Raises KernelError if the agent may not submit, whatever the tool is for.
+        """
+        client = self._reach(self._context, Act.SUBMIT)
         if isinstance(client, Client):
             sent: Fields = send_message(client, kind, fields, op_id)
         else:

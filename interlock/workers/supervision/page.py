@@ -31,7 +31,12 @@ def with_live_parts(
 
 
 def _live(client: Client, part: Part, limits: DiffLimits | None) -> Part:
-    return looked_at(client, part, limits) if isinstance(part, LivePart) else part
+    match part:
+        case LivePart():
+            return looked_at(client, part, limits)
+        case Section():
+            return with_live_parts(client, [part], limits)[0]
+    return part
 
 
 def looked_at(client: Client, part: LivePart, limits: DiffLimits | None = None) -> LivePart:

@@ -280,6 +280,7 @@ def guarded(
     A function whose first parameter is `shell: Shell` is given one, and its command has the
     option `--json`, unless `has_json=False`. `actor` gives the command `--as` too, with that
     default: it changes something, so it is a span, and a name that no token proves is noticed.
+    A function may declare `as_json` or `actor` itself instead, with the same effect.
     `panels` has the headings of its help, each with the names of options. Of an error that the user
     can correct, a sentence is printed, and the exit code is 1.
     """
@@ -294,20 +295,29 @@ def _guarded(
     written = signature(command, eval_str=True)
     parameters = list(written.parameters.values())
     takes_shell = bool(parameters) and parameters[0].annotation is Shell
+    if takes_shell:
+        parameters[:1] = []
+        parameters += [_option("as_json", AsJson, default=False)] if has_json else []
+        parameters += [_option("actor", Actor, default=actor)] if actor else []
+    named = {each.name: each for each in parameters}
+    added = named.keys() - written.parameters.keys()
+    default = named["actor"].default if "actor" in named else ""
 
     @wraps(command)
     def run(**options: Any) -> None:
-        as_json = options.pop("as_json", False)
-        shell = Shell(options.pop("actor", "person"), as_json=as_json)
+        claimed = options.get("actor", default)
+        # A function that declares such an option itself is given it.
+        said: dict[str, Any] = {"as_json": bool(options.get("as_json"))}
+        shell = Shell(**said | {name: options.pop(name) for name in added & options.keys()})
         given = (shell,) if takes_shell else ()
         try:
-            if actor or options.keys() & {"owner", "token"}:
+            if named.keys() & {"actor", "owner", "token"}:
                 with traced_command(command_name(), read_settings(is_final=False)):
                     command(*given, **options)
             else:
                 command(*given, **options)
-            if actor not in (None, shell.actor):
-                notice_claim(shell.actor)
+            if claimed != default:
+                notice_claim(claimed)
         except EXPECTED_ERRORS as error:
             shell.fail(str(error), kind=type(error).__name__)
         except OSError as refusal:
@@ -317,10 +327,6 @@ def _guarded(
             sentence = f"{os.fsdecode(refusal.filename)}: {refusal.strerror}"
             shell.fail(sentence, kind=type(refusal).__name__)
 
-    if takes_shell:
-        parameters[:1] = []
-        parameters += [_option("as_json", AsJson, default=False)] if has_json else []
-        parameters += [_option("actor", Actor, default=actor)] if actor else []
     # Typer reads the parameters of a command from its signature.
     made: Any = run
     made.__signature__ = written.replace(parameters=parameters)

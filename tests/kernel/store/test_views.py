@@ -93,6 +93,26 @@ def test_states_are_read_over_all_partitions_and_of_one_family(here: Client) -> 
     assert sorted(there) == sorted(of for of in IDS if partition_of(of) == partition)
 
 
+@pytest.mark.parametrize("others", [3, 5_000])
+def test_the_partitions_share_the_limit_of_a_state(
+    here: Client, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    views, state = here.dispatch.views, ("thread", "proposed")
+    places = [StateKey(*state, partition) for partition in range(PARTITIONS)]
+    numbers = {places[0]: 5_000, **dict.fromkeys(places[1:], others)}
+    monkeypatch.setattr(views, "count_in_states", lambda _: numbers)
+    read: dict[StateKey, int] = {}
+    monkeypatch.setattr(views, "list_in_states", lambda limits, **_: read.update(limits) or {})
+
+    views.in_states({state: 1_000})
+    of_many = dict(read)
+    views.in_states({state: 1})
+
+    assert sum(of_many.values()) == 2_000
+    assert min(of_many.values()) == min(others, 31), "all of a place where there are few"
+    assert set(read.values()) == {1}, "the one that is the longest there is in any of them"
+
+
 def test_the_ids_of_a_root_are_found_behind_pages_of_another(
     here: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

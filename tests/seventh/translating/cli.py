@@ -40,6 +40,6 @@ def list_all(shell: Shell) -> None:
 @guarded
 def show(shell: Shell, translation: Id) -> None:
     """Show a translation."""
-    record = shell.client().show(translation)
+    record = shell.client().show(translation, machine="translation")
     value = {"id": record.id, "state": record.state, **record.data}
     shell.answer(value, show=page.details)

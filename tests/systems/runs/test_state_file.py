@@ -12,7 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
 
+from interlock.kernel.event import Note
+from interlock.kernel.record import RecordId
 from interlock.systems.runs.archive.export import ExportError
+from interlock.systems.runs.client import Runs
 from interlock.systems.runs.machines.events import run_event
 from interlock.systems.runs.state_file import validate_state_file, write_state_file
 from interlock.workers.cli import app
@@ -211,6 +214,31 @@ def test_an_event_that_is_nested_deeply_is_refused_by_the_command(
     event = f'{{"type": "RunFailed", "data": {nested}}}'
 
     assert "the event is invalid: " in command("tell", event, "--wait", "0", code=1)
+
+
+def test_the_command_says_why_an_event_is_refused(
+    workspace: StoredWorkspace, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = json.dumps({"type": "RunFailed", "data": {"run_id": workspace.completed_run()}})
+    told = {"mail": "1-0", "reason": "the run has ended"}
+    refused = Note(RecordId("w"), "2-0", "event_refused", told, 0)
+    monkeypatch.setattr(Runs, "answer", lambda *_: refused)
+
+    said = command("tell", event, code=1)
+
+    assert "event_refused" in said
+    assert "the run has ended" in said
+
+
+def test_an_event_that_no_worker_reads_in_time_is_an_error_of_the_kind_that_programs_know(
+    workspace: StoredWorkspace, command: Command
+) -> None:
+    event = json.dumps({"type": "RunFailed", "data": {"run_id": workspace.completed_run()}})
+
+    said = json.loads(command("tell", event, "--wait", "0.01", "--json", code=1))
+
+    assert said["error"] == "StoreDownError"
+    assert "is not read yet; is a worker up?" in said["message"]
 
 
 def test_an_export_replaces_no_complete_file_of_the_other_format(

@@ -263,7 +263,9 @@ def test_the_command_line_lists_and_replays(client: Client, run: Run) -> None:
     assert "No task has failed." in run("list-failed", "b").stdout
 
 
-@pytest.mark.parametrize("command", ["retry", "cancel", "unblock", "requeue", "approve"])
+@pytest.mark.parametrize(
+    "command", ["retry", "cancel", "unblock", "requeue", "approve", "diff", "logs", "tail"]
+)
 def test_a_command_about_a_task_says_what_another_record_is(
     client: Client, run: Run, command: str
 ) -> None:

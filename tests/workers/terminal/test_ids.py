@@ -38,11 +38,10 @@ SAID: tuple[tuple[str, str, str, str], ...] = (
     ("", "cancel, pause, resume, retry, fire, decide, cleanup, handoff", NO_RECORD, ""),
     (
         "task ",
-        "unblock, cancel, requeue, retry, approve, reject, split",
+        "unblock, cancel, requeue, retry, approve, reject, logs, tail, diff, split",
         NO_RECORD,
         "paper is a thread, not a task: `interlock explain paper` names",
     ),
-    ("task ", "logs, tail, diff", NO_RECORD, "paper is a thread; only records of these machines"),
     ("task ", "replay", NO_RECORD, "it is of the machine thread, not a task"),
     (
         "task ",
