@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from interlock.system.models import LanguageModel, PricedQuestion
 from interlock.systems.jobs.machines.job.limits import SUMMARY_LENGTH_MAX
@@ -30,17 +30,7 @@ the work may be signed off, INTERVENTION_REQUIRED where not or where you are not
 speak against the work."""
 
 
-class OpenAnswer(BaseModel):
-    """What a model answers. A field more means nothing, and makes no answer invalid.
-
-    Many models add one that says why, and an answer that is refused has been paid.
-    """
-
-    # Providers that hold a model to the schema are still told that it has no other fields.
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
-
-
-class WorkAnswer(OpenAnswer):
+class WorkAnswer(BaseModel):
     """What a model answers as a worker."""
 
     action: Literal["COMPLETED", "STUCK", "RETRY"]
@@ -48,7 +38,7 @@ class WorkAnswer(OpenAnswer):
     result: Annotated[str, Field(max_length=200_000)] = ""
 
 
-class ReviewAnswer(OpenAnswer):
+class ReviewAnswer(BaseModel):
     """What a model answers as a reviewer."""
 
     verdict: Literal["APPROVAL_REQUIRED", "INTERVENTION_REQUIRED"]

@@ -52,8 +52,8 @@ def data_of(work: EffectWork[DeliveryData], answers_as: str | None) -> dict[str,
         cards = [one for one in cards if one.escalation and one.escalation.due_ms <= now_ms]
         if not cards:
             raise NothingToTellError("what its record asks now is not escalated")
-    told = feed.told(cards, answered_as=answers_as)
-    return {"record_id": record.id, "machine": record.machine, "cards": told}
+    shown = feed.public_data(cards, answered_as=answers_as)
+    return {"record_id": record.id, "machine": record.machine, "cards": shown}
 
 
 def _end(records: Records, record: Record) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def body_of(work: EffectWork[DeliveryData], data: Mapping[str, Any], form: str) 
     """Write a message in the form that its endpoint wants. A repeated one has the same id."""
     about = work.record.data
     kind, named = about["kind"], (work.record.id, about["record"], about["at_ms"])
-    event = NewsFeed(work.records).cloud_event(kind, *named, data)
+    event = work.records.cloud_event(kind, *named, data)
     if form == "cloudevents":
         return MessageBody(json.dumps(event, default=str).encode(), "application/cloudevents+json")
     message = {"type": kind, "timestamp": event["time"], "data": data}

@@ -8,7 +8,7 @@ twice without harm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from interlock.kernel.store.overdue import OverdueWaits
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.answer_links import answer_links
 from interlock.workers.engine.card import Card, kinds_of, proposals_of
-from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.escalation import limit_ms, row_for
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.records import Records
@@ -55,7 +54,7 @@ class PartitionNews:
 
 
 class NewsFeed:
-    """Reads the news of the listed machines, notes which of it was reported, and words it.
+    """Reads the news of the listed machines, and notes which of it was reported.
 
         feed = NewsFeed(records, without=("delivery",))  # a sweep's, whose `due` is `feed.due()`
         news = feed.read(partition)
@@ -66,6 +65,9 @@ class NewsFeed:
     The ends of records of the machines `without` are no news: they are the reader's own records.
     A card that is answered before it is read is no news, and one whose record is paused when it
     would be escalated is not escalated. A deployment has one reader.
+
+    Who sends a message about a card later reads the cards of its record anew with `cards`, and
+    sends their `public_data`.
     """
 
     def __init__(self, records: Records, *, without: Collection[str] = ()) -> None:
@@ -114,7 +116,7 @@ class NewsFeed:
         """Return the open cards of a record now."""
         return OpenCards(self.records, self.records.machines).of([record])
 
-    def told(
+    def public_data(
         self, cards: Iterable[Card], *, answered_as: str | None = None
     ) -> list[dict[str, Any]]:
         """Return cards as data for the outside: without the person who has a card open.
@@ -125,19 +127,6 @@ class NewsFeed:
         shown = [{**card.as_data(), "claim": None} for card in cards]
         links = answer_links(self.records, answered_as) if answered_as else None
         return [links.add_to(each) for each in shown] if links else shown
-
-    def cloud_event(
-        self, kind: str, event_id: str, subject: str, at_ms: int, data: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return data in the envelope of CloudEvents 1.0; the id stays when it is sent again."""
-        return cloud_event(
-            id=event_id,
-            kind=kind,
-            namespace=self.records.settings.namespace,
-            subject=subject,
-            at_ms=at_ms,
-            data=data,
-        )
 
     def _read(self, partitions: Sequence[int]) -> list[News]:
         limit = self.records.settings.sweep_batch

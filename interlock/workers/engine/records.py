@@ -36,6 +36,7 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import UNBOUND, Bounds, Data, Owed
 from interlock.workers.config import Settings
+from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.countdown import Countdown
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
@@ -339,6 +340,19 @@ class Records:
     def published(self, event: Event, machine: str) -> LifecycleEvent:
         """Return an event of a record of a machine in the form in which events are exported."""
         return self._exported.published(event, machine)
+
+    def cloud_event(
+        self, kind: str, event_id: str, subject: str, at_ms: int, data: Data
+    ) -> dict[str, Any]:
+        """Return data in the envelope of CloudEvents 1.0; the id stays when it is sent again."""
+        return cloud_event(
+            id=event_id,
+            kind=kind,
+            namespace=self.settings.namespace,
+            subject=subject,
+            at_ms=at_ms,
+            data=data,
+        )
 
     def holds(self) -> Holds:
         """Return the names that records of some families hold, each family read once."""

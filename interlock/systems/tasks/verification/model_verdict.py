@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from interlock.system.text import sentence
 
@@ -95,14 +95,7 @@ async def _answer(
 
 
 class Judgement(BaseModel):
-    """What the model answers when it judges.
-
-    Many models add a field that says why. An answer that may have none would be refused for it,
-    after the call was paid.
-    """
-
-    # Providers that hold a model to the schema are still told that it has no other fields.
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
+    """What the model answers when it judges."""
 
     verdict: Literal["accept", "retry"]
     # Strict: a confidence of true or "0.9" says that the model did not mean a probability.

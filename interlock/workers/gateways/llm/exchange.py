@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
+from pydantic_ai.capabilities import PrepareOutputTools
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
@@ -28,13 +29,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model as Client
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import UsageLimits
 
 from interlock.workers.gateways.llm.cost import Booked, Bound, Ledger, Price
 from interlock.workers.gateways.llm.metered_model import Metered, refuse_absurd_usage
 from interlock.workers.gateways.llm.options import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import Answered, FailureCode, Unanswered
-from interlock.workers.gateways.llm.prompt import AnswerT, Prompt, Speaker
+from interlock.workers.gateways.llm.prompt import AnswerT, Prompt, Speaker, closed
 from interlock.workers.gateways.llm.retry import is_timeout, retrying
 from interlock.workers.text import sentence
 
@@ -148,7 +150,11 @@ class Exchange:
 def _agent(name: str, answer: type[AnswerT]) -> Agent[Prompt[AnswerT], AnswerT]:
     shaped = ToolOutput(answer, name="answer") if issubclass(answer, BaseModel) else answer
     agent: Agent[Prompt[AnswerT], AnswerT] = Agent(
-        output_type=shaped, deps_type=Prompt, instructions=_instructions, name=name
+        output_type=shaped,
+        deps_type=Prompt,
+        instructions=_instructions,
+        name=name,
+        capabilities=[PrepareOutputTools(_closed)],
     )
 
     @agent.output_validator
@@ -158,6 +164,12 @@ def _agent(name: str, answer: type[AnswerT]) -> Agent[Prompt[AnswerT], AnswerT]:
         return found
 
     return agent
+
+
+def _closed(_: object, tools: list[ToolDefinition]) -> list[ToolDefinition]:
+    return [
+        replace(tool, parameters_json_schema=closed(tool.parameters_json_schema)) for tool in tools
+    ]
 
 
 def _instructions(context: RunContext[Prompt[AnswerT]]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from secrets import token_hex
-from typing import Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -77,6 +77,15 @@ def _sendable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer as a provider is told it: without further fields.
+
+    An answer with a further field is valid all the same where its model ignores it: many models add
+    one that says why, and an answer that is refused has been paid.
+    """
+    return {"additionalProperties": False, **schema}
+
+
 @cache
 def _schema(answer: type[BaseModel]) -> str:
-    return json.dumps(answer.model_json_schema())
+    return json.dumps(closed(answer.model_json_schema()))
