@@ -253,9 +253,12 @@ class OpIdReusedError(CallError):
 class StaleDecisionError(CallError):
     """The decision is about a proposal that is no longer the current one. Read the record again."""
 
-    def __init__(self, seen: str, current: str | None) -> None:
-        now = f"the current one is {current}" if current else "nothing waits for a person now"
-        super().__init__(f"the decision was about proposal {seen}, but {now}; look again")
+    def __init__(self, seen: str, current: str | None, *, of_person: bool = True) -> None:
+        if of_person:
+            now = f"the current one is {current}" if current else "nothing waits for a person now"
+            super().__init__(f"the decision was about proposal {seen}, but {now}; look again")
+        else:
+            super().__init__(f"the record has moved on since it was {seen}: read it again")
         self.seen, self.current = seen, current
 
 

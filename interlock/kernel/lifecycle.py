@@ -276,7 +276,8 @@ class Lifecycle(Notes):
         if warrant.kind in ("person", "component") and not entitled(record, warrant):
             seen = f"{record.id}:{warrant.proof[-1]}"
             waits = self._known(record).stage(record.state).waits_for_person(record.data)
-            raise StaleDecisionError(seen, record.proposal if waits else None)
+            current = record.proposal if waits else None
+            raise StaleDecisionError(seen, current, of_person=warrant.kind == "person")
 
     def _refuse_fenced(self, target: str, warrant: Warrant) -> None:
         if warrant.kind == "person":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 
 from interlock.git.errors import GitError
-from interlock.kernel.errors import CallError
+from interlock.kernel.errors import CallError, KernelError
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.work import EffectWork, Outcome
 from interlock.workers.processes.agent.process import AgentProcess, Exit
@@ -14,14 +15,19 @@ from interlock.workers.supervision.listener import ReportListener
 from interlock.workers.supervision.supervisor import Supervisor
 from interlock.workers.supervision.work_command import Command
 
+log = logging.getLogger(__name__)
+
 STOPPED = "stopped"  # the reason for ending an agent whose lease is to end
 
 
 class AgentSupervisor(Supervisor, ReportListener):
     """Runs the command of one agent under the lease `work`, and fires the outcome.
 
-    It hears what the agent reports: override the methods of the reports that you need. An agent
-    that is stopped gets SIGTERM, and SIGKILL after `grace_s`.
+    It hears what the agent reports: override the methods of the reports that you need. They write
+    by `work.note`, or fire a row that stays in the state by `work.fire`, and both try again while
+    the store is away. Where such a method raises a KernelError, as for a record that has moved on,
+    the report is lost: the log of the supervisor says why, and the agent goes on. An agent that is
+    stopped gets SIGTERM, and SIGKILL after `grace_s`.
 
     A GitError, CallError or OSError of `command` or `outcome`, or of the start of the agent, fires
     the `failure`. Any other error ends this process, as where the store does not answer or the
@@ -66,4 +72,8 @@ class AgentSupervisor(Supervisor, ReportListener):
 
     def _read(self, process: AgentProcess) -> None:
         for line in process.reports():
-            self.hear(*self.read_line(line))
+            for report in self.read_line(line):
+                try:
+                    self.hear(report)
+                except KernelError as error:
+                    log.warning("%s: a report is lost: %s", self.work.key, error)

@@ -13,9 +13,10 @@ from interlock.kernel.effect import Effect
 from interlock.kernel.errors import CallError, FencedError, StoreDownError
 from interlock.kernel.event import Event
 from interlock.kernel.store.leases import Lease
+from interlock.workers.engine.records import Records
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.agent.process import Exit
+from interlock.workers.processes.agent.process import AgentProcess, Exit
 from interlock.workers.supervision.agent_supervisor import AgentSupervisor
 from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.work_command import Command
@@ -30,10 +31,21 @@ class Agent(AgentSupervisor):
 
     machine, effect = "thread", Effect("execution")
     step, error = "", Exception()
+    prints = "interlock"
+
+    def __init__(self, spec: LaunchSpec, records: Records) -> None:
+        super().__init__(spec, records)
+        self.heard: list[str] = []
 
     def _reach(self, step: str) -> None:
         if step == self.step:
             raise self.error
+
+    def on_progress(self, message: str, percent: int | None) -> None:
+        del percent
+        if message == "refused":
+            raise self.error
+        self.heard.append(message)
 
     def command(self) -> Command:
         self._reach("command")
@@ -98,3 +110,17 @@ def test_any_other_error_leaves_the_agent_to_the_sweep(
 
     assert not failures(running)
     assert running.entry("one", "execution").state == "leased"
+
+
+@pytest.mark.parametrize("error", [OTHERS[0], CallError("the record has moved on")], ids=repr)
+def test_a_report_that_is_refused_is_lost_and_the_agent_goes_on(
+    running: Running, tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = agent(running, tmp_path, "", error)
+    lines = [b'{"type": "progress", "message": "%b"}\n' % said for said in (b"refused", b"half")]
+    process = Mock(spec=AgentProcess, reports=lambda: lines)
+
+    supervisor._read(process)
+
+    assert supervisor.heard == ["half"]
+    assert f"a report is lost: {error}" in caplog.text
