@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.blame import blamed
@@ -219,9 +220,22 @@ def starved(dispatch: Dispatch) -> tuple[dict[str, StarvedCount], list[str]]:
 
 def words_of(machine: str, data: Mapping[str, Any]) -> RecordWords:
     """Return what the data of a machine's record say in words, as far as its system says that."""
-    named = (system.words[machine] for system in systems() if machine in system.words)
-    source = next(named, None)
-    return RecordWords(**load(source)(data)) if source else RecordWords()
+    system = next((one for one in systems() if machine in one.words), None)
+    if system is None:
+        return RecordWords()
+    source = system.words[machine]
+    said = load(source)(data)
+    known = {each.name for each in fields(RecordWords)}
+    if isinstance(said, Mapping) and said.keys() <= known:
+        words = RecordWords(**said)
+        is_right = isinstance(words.proposals, Mapping) and isinstance(words.said, list | tuple)
+        if is_right and all(isinstance(each, str) for each in (words.request, words.sender)):
+            return words
+    raise SystemsError(
+        f"{source}, the words of {machine} in {system.name}, returned {_shown(said)}; return a "
+        "mapping with some of request and sender, texts, said, a list of texts, and proposals, a "
+        "mapping of texts"
+    )
 
 
 def plain_request() -> PlainRequest | None:

@@ -16,6 +16,7 @@ import interlock
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record
 from interlock.kernel.rows import by
 from interlock.systems import NAMES
 from interlock.workers import cli
@@ -26,6 +27,7 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.celery_app import effect_queues
+from interlock.workers.engine.printed_calls import output_source
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.system import System, SystemsError, load
 from interlock.workers.gateways.server import EmbeddedServer
@@ -217,6 +219,27 @@ def test_a_system_that_cannot_say_whether_it_works_is_a_problem_and_no_error(
     assert "no such table" in of_broken
     assert of_unhealthy.endswith("it returned 'ill', which is no Health")
     assert {"store", "systems"} <= diagnose(every.dispatch).keys()
+
+
+def unasked(_: object) -> dict[str, str]:
+    return {"asked": "a word that no page has"}
+
+
+def nowhere(*_: object) -> str:
+    return "here"
+
+
+def test_what_a_system_returns_that_cannot_be_shown_is_a_sentence_about_its_row(
+    monkeypatch: pytest.MonkeyPatch, every: Client
+) -> None:
+    rows = {"words": {"m": f"{__name__}:unasked"}, "outputs": {"m": f"{__name__}:nowhere"}}
+    monkeypatch.setitem(own_systems._ADDED, "mine", System("mine", **rows))  # type: ignore[arg-type]
+    record = cast("Record", SimpleNamespace(id="one", machine="m"))
+
+    with pytest.raises(SystemsError, match=r"unasked, the words of m in mine, returned \{'asked'"):
+        words_of("m", {})
+    with pytest.raises(SystemsError, match="nowhere, the outputs of m in mine, returned 'here'"):
+        output_source(every, record)
 
 
 def test_a_row_that_only_a_sweep_may_fire_needs_that_sweep(every: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from functools import partial
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
@@ -16,7 +17,13 @@ from interlock.kernel.blame import blamed
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.machines import MACHINES
 from interlock.systems import NAMES, module_of
-from interlock.workers.engine.system import Definition, System, SystemsError, load
+from interlock.workers.engine.system import (
+    Definition,
+    PlainRequest,
+    System,
+    SystemsError,
+    load,
+)
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
 if TYPE_CHECKING:  # the command line lists its commands without tables
@@ -189,7 +196,30 @@ def _system_of(
         if folder in ("", "..") or Path(folder).name != folder:
             problem = f"has the folder {folder!r}; write the name of one in INTERLOCK_HOME"
             raise wrong(name, problem)
+    _check_rows(name, found)
     return found
+
+
+def _check_rows(name: str, system: System) -> None:
+    """Refuse rows whose names or places could be found wrong only when they are used."""
+    for row, given in (("outputs", system.outputs), ("words", system.words)):
+        is_mapping = isinstance(given, Mapping) and given.keys() <= system.machines.keys()
+        if not (is_mapping and all(map(_is_place, given.values()))):
+            wanted = "write the 'module:function' of each of its machines that has one"
+            raise wrong(name, f"has the row {row}={given!r} in {system.name}; {wanted}")
+    plain, names = system.plain, sorted(each.name for each in fields(PlainRequest))
+    if plain and not (
+        isinstance(plain, Mapping)
+        and sorted(plain) == names
+        and plain["machine"] in system.machines
+        and _is_place(plain["payload"])
+    ):
+        said = f"write {', '.join(names)}: one of its machines, and 'module:function' as payload"
+        raise wrong(name, f"has the row plain={plain!r} in {system.name}; {said}")
+
+
+def _is_place(text: object) -> bool:
+    return isinstance(text, str) and all(text.partition(":"))
 
 
 def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> System:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
+from pathlib import PurePath
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
+from interlock.kernel.shortened import shortened
 from interlock.kernel.store.outputs import ERRORS, OUTPUT, OutputSource
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
@@ -26,7 +27,9 @@ from interlock.workers.engine.printed_output import (
     follow_output,
     published_logs,
 )
-from interlock.workers.engine.system import load
+from interlock.workers.engine.system import System, SystemsError, load
+
+VALUE_LENGTH_MAX = 300  # of a wrong value that an error shows
 
 
 class PrintedCalls(ABC):
@@ -86,7 +89,8 @@ class PrintedCalls(ABC):
 
     def _left_of(self, record: Record) -> str:
         """Return the sentences about what a record's work has left, as `show` prints them."""
-        details = _named(record, {name: each.details for name, each in added_systems().items()})
+        rows = (each.details for each in added_systems().values())
+        details = next((named[record.machine] for named in rows if record.machine in named), "")
         left = str(load(details)(self, record).get("left", "")) if details else ""
         return f"{left}\n" if left else ""
 
@@ -99,27 +103,40 @@ def output_source(
     `run` is the number of the session or claim, by default of the last one. Raises NoOutputError if
     there was no such run, and CallError if records of its machine have no agent that prints.
     """
-    outputs = {name: each.outputs for name, each in added_systems().items()}
-    where = _named(record, outputs)
-    if not where:
-        known = ", ".join(sorted(machine for named in outputs.values() for machine in named))
+    systems = added_systems().values()
+    system = next((each for each in systems if record.machine in each.outputs), None)
+    if system is None:
+        known = ", ".join(sorted(machine for each in systems for machine in each.outputs))
         raise CallError(
             f"{record.id} is a {record.machine}; only records of these machines have an output of "
             f"an agent: {known}"
         )
-    find: Callable[[Any, Record, int | None], tuple[str, Path, int] | None] = load(where)
-    place = find(client, record, None)
+    find = partial(_place, client, system, record)
+    place = find(None)
     if run is not None:
         runs = place[2] if place else 0
         if not 0 < run <= runs:
             raise NoOutputError(f"{record.id} has no run {run} of an agent; it has had {runs}")
-        place = find(client, record, run)
+        place = find(run)
     if place is None:
         return None
     host, folder, number = place
     return OutputSource(host, folder.as_posix(), number)
 
 
-def _named(record: Record, rows: Mapping[str, Mapping[str, str]]) -> str:
-    """Return what the system of a record gives for its machine, or ''."""
-    return next((named[record.machine] for named in rows.values() if record.machine in named), "")
+def _place(
+    client: PrintedCalls, system: System, record: Record, run: int | None
+) -> tuple[str, PurePath, int] | None:
+    """Return where an output is, as its system says. Raises SystemsError for what is no place."""
+    where = system.outputs[record.machine]
+    match load(where)(client, record, run):
+        case None:
+            return None
+        case (str(host), PurePath() as folder, int(number)):
+            return host, folder, number
+        case found:
+            raise SystemsError(
+                f"{where}, the outputs of {record.machine} in {system.name}, returned "
+                f"{shortened(repr(found), VALUE_LENGTH_MAX)}; return the computer, the folder as a "
+                "Path and the number of the run, or None"
+            )

@@ -334,6 +334,18 @@ WRONG = {
     "has the folder '..'; write": ("wrong", "SYSTEM = System(name='w', folders=('..',))"),
     "has the folder '/data'; write": ("wrong", "SYSTEM = System(name='w', folders=('/data',))"),
     "has the folder 'a/b'; write": ("wrong", "SYSTEM = System(name='w', folders=('a/b',))"),
+    "has the row words={'n': 'wrong:X'} in w; write the 'module:function'": (
+        "wrong",
+        "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, words={'n': 'wrong:X'})",
+    ),
+    "has the row outputs={'m': 'wrong'} in w; write the 'module:function'": (
+        "wrong",
+        "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, outputs={'m': 'wrong'})",
+    ),
+    "has the row plain={'machine': 'm'} in w; write command, example, machine, payload, says": (
+        "wrong",
+        "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, plain={'machine': 'm'})",
+    ),
     "there is a machine called job already": (
         "wrong",
         "SYSTEM = System(name='w', effects='wrong', machines={'job': 'wrong:X'})",
