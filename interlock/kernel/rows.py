@@ -49,9 +49,9 @@ def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, 
     the row is followed, `update` returns the new data, `explain` what the log keeps beside the
     event. `refusal` of the last row of a cell says why no row was followed. `effect` is owed;
     `spawns` is the countdown that it fills. `says` is why the row moved a record, instead of what
-    the machine says of its trigger. `follows` returns, from the data, the payload with which the
-    row is fired in the commit that enters its state, without the effect that would fire it; None
-    where the data do not decide that.
+    the machine says of its trigger; the `reason` or `summary` of the payload follows by itself.
+    `follows` returns, from the data, the payload with which the row is fired in the commit that
+    enters its state, without the effect that would fire it; None where the data do not decide that.
 
     These are True or False:
     - `interrupts`: the effect at work is asked to come to its end

@@ -240,7 +240,8 @@ class Active(Stage):
     into the stage carries an effect in. `failures` are outcomes that mean that it has failed, as
     these do: `crash`, fired when an effect that cannot restart is lost, and `exhausted`, fired when
     its attempts are used up (None: it is quarantined). `over` is fired when a cap forbids what the
-    effect needs (None: a card asks). `once` says whether a lost effect cannot restart. `slot_key`
+    effect needs (None: a card asks). These three say why in `code` and `detail`, where the payload
+    of the trigger has these fields. `once` says whether a lost effect cannot restart. `slot_key`
     returns the key by which the effect's `concurrency` is counted. `Stage` of
     interlock.kernel.table explains the fields that all stages have.
     """

@@ -17,8 +17,15 @@ What a model cannot know is checked after it, at the place where it is written:
         if request.title in taken:
             file.at("title").refuse("there is one of this title; choose another")
 
-Beside `MONEY`, `DURATION` reads `90s` or `2h` as seconds, `ID` the id of a record, `PATH` a path
-without `~`, and `PRIORITY` 0 (first) to 9 (last). A `ValueKind` of your own reads other values.
+A `ValueKind` marks a field of one type, and reads what people write as that:
+
+    budget_micro: Annotated[int, MONEY]     # `2.50`: millionths of a dollar
+    time_limit_s: Annotated[int, DURATION]  # `90s`, `2h` or `3d`: seconds
+    priority: Annotated[int, PRIORITY]      # 0 (first) to 9 (last)
+    name: Annotated[str, ID]                # a valid id of a record
+    folder: Annotated[str, PATH]            # a path without `~`; a strict model reads no `Path`
+
+One of your own reads other values.
 
 A file of several items has each of them by its name, and refuses what waits for itself:
 

@@ -11,14 +11,30 @@ records:
     def run(records: Records, partition: int) -> Counter[str]:
         machine = records.machine("translation")
         late = records.views.ids(machine, partition=partition, states=[State.WAITING])
-        return act_on_each({one: partial(remind, records, one) for one in late})
+        return act_on_each({one: partial(expire, records, one) for one in late})
+
+    def expire(records: Records, record_id: str) -> str:
+        record = records.views.record(record_id)
+        if records.now_ms() - record.since_ms < 86_400_000:
+            return "waits"
+        records.fire(record, Trigger.EXPIRE, version=record.entered)
+        return "expired"
 
     SWEEPS = (Sweep("translations", due, run, periods=60),)  # every 60th period of the sweeps
 
-A row that names the sweep, `il.by(sweep="translations")`, is fired by no other program. `remind`
-fires it by `records.fire(record, trigger, version=record.entered)`, and so only in the state that
-it has seen. It returns a word, which is counted. An error is logged, and the other records are
-acted on.
+A row that names the sweep, `il.by(sweep="translations")`, is fired by no other program. With
+`version=record.entered` it is fired only in the state that `expire` has seen. The words that
+`expire` returns are counted. An error is logged, and the other records are acted on.
+
+`Records.views` reads:
+- `record(id)`: a `Record`, or UnknownRecordError
+- `records(ids)`: those that exist, by id; `each_record(ids)` yields them page by page
+- `ids(machine, root=, partition=, states=, newest=)`: the ids of a `Machine`'s records
+- `partitions(name, states)`: the partitions in which the machine of this name has such records
+- `children(id)`, `below(ids)`: the ids of a record's children; of all records below, by id
+- `history(id)`: the whole log, a list of `Event` and `Note`, the oldest first
+- `latest(ids, limit)`: the end of each log, the newest first, by id
+- `last_failures(records)`: why effects failed last, by id and by the suffix of the effect
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the settings of a system are made of. `settings` of its `System` names their model."""
+"""What the settings of a system are made of. `settings` of its `System` names their model.
+
+Whoever has `Records` reads those of a model by `records.settings.of(TranslationSettings)`.
+"""
 
 from __future__ import annotations
 

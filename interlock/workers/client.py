@@ -310,7 +310,11 @@ class Client(CardCalls, DiffCalls, PrintedCalls, WorkflowCalls):
 
         With a state, or with `by_state`, the records come by the time at which they entered their
         state, else by that of their creation: the newest first, or the oldest. With `parent`,
-        `id_prefix` or `text` they come by name.
+        `id_prefix` or `text` they come by name. The conditions are those of `list`; None is none.
+
+        A page has `rows`, `ids` of these, and the `cursor` of the page after it, '' at the end. A
+        row has `id`, `machine`, `state`, `version`, `title`, `since_ms`, `created_ms`, `paused` and
+        `waits_for_person`.
         """
         found = self._filter(by_state=by_state, **wanted)
         return self.dispatch.listings.page(found, limit=limit, cursor=cursor, newest=newest)

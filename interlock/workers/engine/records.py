@@ -110,7 +110,10 @@ class Records:
 
     @property
     def views(self) -> Views:
-        """What is read of records: one or many, by state, by family, with their logs."""
+        """What is read: `record(id)` (or UnknownRecordError), `records(ids)`, `ids(machine)`, ...
+
+        The docstring of `interlock.system.records` lists more.
+        """
         return self.dispatch.views
 
     @property
@@ -249,7 +252,8 @@ class Records:
 
         Without `op_id` each call is a new one, which acts once more if it is made again. With
         `version` it is refused once the record has left the state that it entered with that
-        version; with `held`, once that holder has lost its lease; not both. `deltas` are costs,
+        version; with `held`, the `(lease.suffix, lease.token)` of a `Lease`, once that is lost;
+        not both. At its own record a handler fires by `EffectWork.fire`. `deltas` are costs,
         integers by name. With `leased_by` that holder gets the lease of the entered state's effect
         in the same step, as `lease` of what is returned. Raises what `Lifecycle.fire` raises, and
         HeldError where the lease is lost already.
@@ -291,8 +295,8 @@ class Records:
         A call that is repeated with the same op-id writes nothing; without `op_id` each call is a
         new one. With `once=False` the store keeps no op-id: a call whose answer is lost may write
         the note twice, and the note must have no `deltas`. `timers` gives, for timers that run, the
-        milliseconds after which each is due from now on. With `held` the note is refused once that
-        holder has lost its lease.
+        milliseconds after which each is due from now on. With `held`, as of `fire`, the note is
+        refused once that holder has lost its lease.
         """
         again = tuple((name, after_ms, 0) for name, after_ms in (timers or {}).items())
         draft = NoteDraft(kind, detail, deltas or {}, timers=again)

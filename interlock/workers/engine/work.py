@@ -97,7 +97,12 @@ class Outcome:
 class EffectWork(Generic[D]):
     """An effect under its lease. `key` is the same in every attempt, the token differs in each.
 
-    A heartbeat renews `held`. `stopped` is set by an order to stop, or once the lease is lost.
+    - `record`: the record as it was claimed, or as the last `fire` left it; `machine`: its table
+    - `effect`: the `Effect`, with the lease that this deployment sets
+    - `lease`: the `Lease`; `Records.fire` takes `(lease.suffix, lease.token)` as `held`
+    - `held`: the lease as a heartbeat renews it; it holds for `held.left_s` seconds more
+    - `stopped.is_set()`: the work was ordered to stop, or its lease is lost, as `lost` says
+    - `interrupted`, `giving_back`: it is to come to its end; another worker is to have it
     """
 
     def __init__(
@@ -200,7 +205,10 @@ class EffectWork(Generic[D]):
             raise CancelledError
 
     def fire(self, outcome: Outcome, offer: Offer | None = None) -> Record:
-        """Fire an outcome, retried while the store is away. `offer` asks for what follows it."""
+        """Fire an outcome or a row that stays under the lease, retried while the store is away.
+
+        After a row that stays the work goes on. `offer` asks for what follows an outcome.
+        """
         call = Call(
             cause=Cause(self.lease.name, outcome.reason),
             # A holder may fire a trigger twice, at two versions; a retry has the same version.
