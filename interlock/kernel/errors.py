@@ -133,8 +133,12 @@ class IllegalTransitionError(CallError):
         self.machine, self.state, self.trigger, self.legal = machine, state, trigger, tuple(legal)
 
 
-class AnotherVersionError(CallError):
-    """Another version of a table, or of Interlock, can do it. Nothing was changed here."""
+class AnotherVersionError(KernelError):
+    """Another version of a table, or of Interlock, can do it. Nothing was changed here.
+
+    It is no CallError, because the call is right: an effect that raises it is given back uncounted,
+    for a process of that version.
+    """
 
 
 class AnotherTableError(AnotherVersionError):

@@ -6,6 +6,7 @@ Each is a KernelError. Their sentences are for people: which value is wrong, and
 from __future__ import annotations
 
 from interlock.kernel.errors import (
+    AnotherVersionError,
     FencedError,
     GuardRefusedError,
     HeldError,
@@ -16,6 +17,7 @@ from interlock.kernel.errors import (
 )
 
 __all__ = [
+    "AnotherVersionError",
     "FencedError",
     "GuardRefusedError",
     "HeldError",

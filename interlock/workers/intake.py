@@ -22,6 +22,7 @@ from celery.signals import worker_init, worker_shutting_down
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.errors import (
+    AnotherVersionError,
     CallError,
     HeldError,
     KernelError,
@@ -95,7 +96,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except (HeldError, CallError) as refusal:  # an early call, or one of another version
+        except (AnotherVersionError, HeldError, CallError) as refusal:  # CallError: an early call
             raise _later(self, client.settings, refusal) from refusal
         return one_line(answer)
 

@@ -128,9 +128,6 @@ def receive(
     answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
         answer |= accept(client, verb, only_argument(args, kwargs))
-    except AnotherVersionError:
-        # Another intake can accept it, once one runs.
-        raise
     except (CallError, FencedError) as refusal:
         is_early = isinstance(refusal, CallError) and refusal.is_early
         if is_early and reads_before < EARLY_READS_MAX:
@@ -138,8 +135,8 @@ def receive(
         client.dispatch.rejected.put("refused at intake", str(refusal), request, verb=verb)
         log.warning("a message is rejected: %s", refusal)
         answer |= refused(refusal)
-    except (*TEMPORARY_ERRORS, HeldError):
-        raise
+    except (*TEMPORARY_ERRORS, AnotherVersionError, HeldError):
+        raise  # an intake of that version can accept it, once one runs
     except Exception as failure:
         # A bug must not lose a producer's message.
         client.dispatch.rejected.put("failed at intake", repr(failure), request, verb=verb)

@@ -14,7 +14,7 @@ from interlock.git.errors import RefusedError
 from interlock.git.repository import Repository
 from interlock.git.worktree import Worktree, add_worktree
 from interlock.system.agents import Sandbox
-from interlock.system.errors import FencedError, HeldError, UnknownRecordError
+from interlock.system.errors import AnotherVersionError, FencedError, HeldError, UnknownRecordError
 from interlock.system.records import Lease, Records
 from interlock.system.tables import Record
 from interlock.system.tables import RecordData as Data
@@ -35,7 +35,7 @@ PAGE = 50  # tasks of a queue that are read at one time
 HISTORY_MAX = 50  # closed tasks of a backlog whose times count for a deadline
 QUEUE_READ_MAX = 2_000  # tasks of a queue that are looked at for one claim
 # The errors by which a claim is refused.
-REFUSALS = (CallError, ConflictError, FencedError, HeldError)
+REFUSALS = (AnotherVersionError, CallError, ConflictError, FencedError, HeldError)
 NOT_CLAIMED = "%s is not claimed: %s"
 
 

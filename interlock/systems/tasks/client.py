@@ -16,7 +16,7 @@ from interlock.git.admission import admit
 from interlock.git.remote import refuse_unknown_remote
 from interlock.git.repository import Repository
 from interlock.system.agents import check_command
-from interlock.system.errors import FencedError, HeldError, InvalidPayloadError
+from interlock.system.errors import AnotherVersionError, FencedError, HeldError, InvalidPayloadError
 from interlock.system.records import Records
 from interlock.system.tables import PRIORITY_DEFAULT, Record, root_of
 from interlock.systems.tasks import external_claim
@@ -136,7 +136,7 @@ class Tasks:
                 continue
             try:
                 return self.claim(record.id, owner=owner, role=role, tenant=tenant)
-            except (CallError, HeldError, FencedError):
+            except (AnotherVersionError, CallError, HeldError, FencedError):
                 continue
         return None
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from interlock import CallError, Event
-from interlock.system.errors import InvalidPayloadError
+from interlock.system.errors import AnotherVersionError, InvalidPayloadError
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import ClaimNames, claim_names
@@ -57,10 +57,11 @@ def confirm_stop(records: Records, key: str, token: str) -> bool:
 def begin_turn_of(records: Records, task: Record[TaskData]) -> None:
     """Create the turn of a claim. The claimer's process runs already.
 
-    A claim whose turn cannot be created, because its id is too long or taken, goes on without one.
+    A claim whose turn cannot be created, because its id is too long or taken, or because only
+    another version of its table may do so, goes on without one.
     """
     names = claim_names(task)
-    with suppress(CallError):
+    with suppress(AnotherVersionError, CallError):
         begin_turn(records, names)
         fire_turn(records, names.turn, TurnTrigger.AGENT_SPAWNED, {})
 
@@ -74,8 +75,8 @@ def follow(records: Records, key: str, task: Record[TaskData], trigger: str, rea
     if _is_claimed_again(records, key):
         return
     turn = ClaimNames(task.id, int(task.data["claimed"])).turn
-    # A turn that its cleanup has ended meanwhile refuses it.
-    with suppress(CallError):
+    # Its cleanup may have ended it meanwhile. What another version has to do, `follow_up` does.
+    with suppress(AnotherVersionError, CallError):
         if trigger in WAYS:
             lead_turn(records, turn, WAYS[trigger])
         elif trigger in FAILING:

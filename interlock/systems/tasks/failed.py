@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from interlock import CallError, Client, ConflictError, Event, Note
-from interlock.system.errors import FencedError, HeldError
+from interlock.system.errors import AnotherVersionError, FencedError, HeldError
 from interlock.system.records import Records
 from interlock.system.tables import Record
 from interlock.systems.tasks.claim_names import CLAIM_STATES
@@ -169,7 +169,7 @@ class FailedTasks:
             self.client.records.fire(
                 task, Trigger.RETRIED, {"reason": reason}, reason=reason, version=record.entered
             )
-        except (CallError, ConflictError, FencedError, HeldError) as refusal:
+        except (AnotherVersionError, CallError, ConflictError, FencedError, HeldError) as refusal:
             return ReplayResult(task, replayed=False, reason=str(refusal))
         return ReplayResult(task, replayed=True, reason="it is open again")
 

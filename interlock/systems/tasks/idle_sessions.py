@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from interlock import CallError, KernelError
-from interlock.system.errors import FencedError
+from interlock.system.errors import AnotherVersionError, FencedError
 from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent
 from interlock.systems.tasks.agent_slots import Occupant, occupants
@@ -71,7 +71,7 @@ class IdleSessions:
         _, agent = min(self._idle, key=lambda each: each[1].since_ms)
         reason = {"reason": "another task waited for its slot"}
         # It may have got a task, or have ended, meanwhile.
-        with suppress(CallError, FencedError):
+        with suppress(AnotherVersionError, CallError, FencedError):
             self.records.named(ASSIGNMENT.name).fire(agent.id, AgentTrigger.RECYCLED, reason)
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from interlock.kernel.blame import blamed
-from interlock.kernel.errors import CallError, StoreError
+from interlock.kernel.errors import AnotherVersionError, CallError, StoreError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, START, Event, Note
 from interlock.kernel.record import Record
 from interlock.kernel.shown_stage import shown_stage
@@ -197,7 +197,7 @@ def is_withheld(client: Client, record: Record, card: Card, offer: Affordance) -
     example = example_answer(offer.name, offer.schema, card.proposed)
     try:
         return not client.explain(record.id, offer.name, example).target
-    except CallError:
+    except (AnotherVersionError, CallError):
         return True
 
 

@@ -11,7 +11,12 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
+from interlock.kernel.errors import (
+    AnotherVersionError,
+    CallError,
+    InvalidPayloadError,
+    StaleDecisionError,
+)
 from interlock.workers.client import Client
 from interlock.workers.console.answer_forms import consent_of, fields_sent
 from interlock.workers.console.answer_results import result_of, still_at_work
@@ -121,7 +126,7 @@ def claim(
     """Note who is on a card, and show it."""
     try:
         _note_claim(client, record_id, proposal, do, holder.strip())
-    except CallError as refusal:
+    except (AnotherVersionError, CallError) as refusal:
         status = 409 if isinstance(refusal, StaleDecisionError) else 422
         problem = RefusedAnswer(f"That was not noted: {refusal}.", status)
         return show_cards(request, client, record_id, texts={}, problem=problem)
@@ -151,7 +156,7 @@ def _answer(request: Request, client: Client, record_id: str, texts: dict[str, s
         why, status = "; ".join([*([MARKED] if wrong else []), *others]), 422
     except StaleDecisionError:
         why, status = CHANGED, 409
-    except CallError as refusal:
+    except (AnotherVersionError, CallError) as refusal:
         why, status = str(refusal), 422
     else:
         # What was only changed asks again, so its own card is the next one.
@@ -205,7 +210,7 @@ def _give(
             called = action_of_card(made)
             return _ask_again(request, made, consent.says, consent.final, called, sent)
         client.decide(after.id, consent.name, proposal=made.proposal)
-    except CallError as refusal:
+    except (AnotherVersionError, CallError) as refusal:
         why = CHANGED if isinstance(refusal, StaleDecisionError) else str(refusal)
         problem = RefusedAnswer(f"{KEPT}: {why}.", 409)
         return show_cards(request, client, after.id, texts=place, problem=problem)

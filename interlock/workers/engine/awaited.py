@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.kernel.calling import called
-from interlock.kernel.errors import AnotherVersionError, CallError
+from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause
 from interlock.kernel.families import is_success
 from interlock.kernel.machine import Machine
@@ -51,8 +51,6 @@ def report_end(
     )
     try:
         dispatch.lifecycle.fire(waiting, waits[0].trigger, end.model_dump(), call)
-    except AnotherVersionError:
-        raise
     except CallError as refusal:
         return str(refusal)
     return ""

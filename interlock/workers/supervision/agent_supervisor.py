@@ -30,8 +30,9 @@ class AgentSupervisor(Supervisor, ReportListener):
     stopped gets SIGTERM, and SIGKILL after `grace_s`.
 
     A GitError, CallError or OSError of `command` or `outcome`, or of the start of the agent, fires
-    the `failure`. Any other error ends this process, as where the store does not answer or the
-    lease is lost: then the sweep of orphans does what the state says of a lost effect.
+    the `failure`. Any other error ends this process, as where the store does not answer, the lease
+    is lost, or another version has to do it: then the sweep of orphans does what the state says of
+    a lost effect.
     """
 
     grace_s = 10.0

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.git.errors import GitError
 from interlock.kernel.effect import Effect
-from interlock.kernel.errors import CallError, FencedError, StoreDownError
+from interlock.kernel.errors import CallError, FencedError, NewerSchemaError, StoreDownError
 from interlock.kernel.event import Event
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.records import Records
@@ -23,7 +23,12 @@ from interlock.workers.supervision.work_command import Command
 from tests.workers.engine.running import Running, settings_for
 
 REFUSALS = (GitError("the branch is gone"), CallError("it has ended"), OSError("the disk is full"))
-OTHERS = (StoreDownError("the store is away"), FencedError("one", "token"), KeyError("a mistake"))
+OTHERS = (
+    StoreDownError("the store is away"),
+    FencedError("one", "token"),
+    NewerSchemaError("one", 9, 1),
+    KeyError("a mistake"),
+)
 
 
 class Agent(AgentSupervisor):

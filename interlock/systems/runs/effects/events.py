@@ -101,7 +101,8 @@ def _number(token: str) -> int:
 def apply_event(records: Records, workspace: Record[WorkspaceData], mail: Mail) -> EventResult:
     """Apply one event. An error of the event is part of the result, and is not raised.
 
-    Raises StoreError and ConflictError. The call can be repeated: the event still counts once.
+    Raises StoreError, ConflictError and AnotherVersionError. The call can be repeated: the
+    event still counts once.
     """
     sender = str(mail.fields["sender"])
     try:

@@ -113,8 +113,6 @@ def report_loss(work: EffectWork, child: Record) -> None:
     loss |= of_parent.taken_by(kind.lost_trigger, why)
     try:
         work.dispatch.lifecycle.fire(parent, kind.lost_trigger, loss, call)
-    except AnotherVersionError:
-        raise
     except CallError as refusal:
         work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 
@@ -154,7 +152,7 @@ def close(work: EffectWork, record: Record, version: int) -> None:
             continue
         try:
             _close_one(work, record, child_id)
-        except (CallError, HeldError, LookupError) as failure:
+        except (AnotherVersionError, CallError, HeldError, LookupError) as failure:
             failures.append(failure)
     if failures:
         raise failures[0]

@@ -59,8 +59,6 @@ def fire_end(work: EffectWork, dependent: Subscriber, end: RecordEnd) -> None:
         refusal = report_end(work.dispatch, waiting, end, COMPONENT, work.key)
     except UnknownRecordError:
         return  # it has ended long ago
-    except AnotherVersionError:
-        raise
     except (CallError, TableFunctionError) as failure:
         refusal = str(failure)
     if refusal:
@@ -80,7 +78,5 @@ def fire_loss(work: EffectWork, dependent: Subscriber) -> None:
     loss = {"dependency": record.id, "state": record.state}
     try:
         work.dispatch.lifecycle.fire(dependent.id, waits_for.lost_trigger, loss, call)
-    except AnotherVersionError:
-        raise
     except CallError as refusal:
         work.audit("notification_refused", {"subscriber": dependent.id, "why": str(refusal)})

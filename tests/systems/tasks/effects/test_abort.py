@@ -14,6 +14,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.leases import Lease
 from interlock.systems.tasks.agents import Agents
 from interlock.workers.client import Client
+from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
@@ -71,6 +72,27 @@ def test_an_abort_ends_the_siblings_of_its_time_and_no_later_one(agents: AgentTr
 
     assert agents.abort_of(two) == "sibling_aborted"
     assert [agents.state(lease) for lease in (parent, later)] == ["working", "working"]
+
+
+def test_an_agent_that_a_newer_version_has_written_is_ended_by_a_worker_of_that_version(
+    agents: AgentTree,
+) -> None:
+    agents.agent("above")
+    one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
+    fire(agents.client, one, "siblings_aborted")
+    dispatch = agents.client.dispatch
+    record = dispatch.keys.record(two.record.id)
+    dispatch.client.hset(record, "schema", "99")
+
+    with pytest.raises(EffectRetriedError, match="has schema 99"):
+        agents.propagate(one)
+    given_back = next(e for e in agents.client.show("b/one").entries if e.name == "abort")
+    assert (given_back.state, given_back.attempts) == ("owed", 0)
+
+    dispatch.client.hset(record, "schema", str(two.record.schema))
+    agents.client.retry("b/one")
+    agents.propagate(one)
+    assert agents.abort_of(two) == "sibling_aborted"
 
 
 def test_an_aborted_tool_call_ends_no_other_agent_by_default(agents: AgentTree) -> None:
