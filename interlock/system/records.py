@@ -47,7 +47,6 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.engine.records import Records
 from interlock.workers.engine.submission import Request
 from interlock.workers.engine.sweeper import Sweep, act_on_each
-from interlock.workers.engine.trace_context import brief_traces
 from interlock.workers.engine.work import Handler, NotYetError
 
 __all__ = [
@@ -61,6 +60,5 @@ __all__ = [
     "Request",
     "Sweep",
     "act_on_each",
-    "brief_traces",
     "polls",
 ]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager
 from math import ceil
 
+from interlock.workers.config import Settings
+from interlock.workers.engine.trace_context import brief_traces
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.specs.json_line import plain_text
 from interlock.workers.supervision.streams.interlock import WAIT_S_MAX
@@ -37,6 +40,13 @@ class ReportWriter:
         left = json.dumps({"type": kind, **cut}, ensure_ascii=False).encode() + b"\n"
         while left and self._descriptor is not None:
             left = left[os.write(self._descriptor, left) :]
+
+    def traced(self, settings: Settings, service: str) -> AbstractContextManager[None]:
+        """Send the spans of a block, with which the process ends, below that of its work.
+
+        Its questions to models have spans too; `service` names the process. Raises SettingsError.
+        """
+        return brief_traces(settings, service, asks_models=True)
 
     def failed(self, error: str, *, retry_after_s: float | None = None) -> None:
         """Write that the agent failed, and after which time trying again may succeed."""

@@ -19,7 +19,6 @@ from pathlib import Path
 from interlock import CallError, Settings, read_settings
 from interlock.system.agents import ReportWriter
 from interlock.system.models import LanguageModel, Unanswered, open_model
-from interlock.system.records import brief_traces
 from interlock.system.settings import SettingsError
 from interlock.systems.runs.codon.conversation import (
     Conversation,
@@ -63,7 +62,7 @@ def main() -> int:
     try:
         settings = read_settings()
         prompt = read_prompt(os.environ)
-        with brief_traces(settings, "codon", asks_models=True):
+        with reports.traced(settings, "codon"):
             return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, SettingsError) as refusal:
         print_error(str(refusal))
