@@ -38,7 +38,7 @@ from interlock.workers.setting_values import as_variable
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.command import guarded
 from interlock.workers.terminal.page import StateName
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 from interlock.workers.up_file import telling
 
 EXAMPLES = Path(__file__).absolute().parent.parent
@@ -199,7 +199,7 @@ def board(records: Sequence[Record], answered: Sequence[ScriptedAnswer]) -> Tabl
         table.add_row(
             record.id,
             StateName(record.machine, record.state).as_text(),
-            sentence(title, length_max=60),
+            one_line(title, length_max=60),
         )
     for scripted in answered:
         table.add_row("", Text("answered by the demo", style="bold cyan"), scripted.record_id)
@@ -219,7 +219,7 @@ def print_results(
     for record in records:
         state = StateName(record.machine, record.state).as_text()
         screen.out.print(Text.assemble((record.id, "bold"), "  ", state))
-        screen.out.print(Text(f"    {sentence(outcome(record), length_max=140)}", style="dim"))
+        screen.out.print(Text(f"    {one_line(outcome(record), length_max=140)}", style="dim"))
     screen.out.rule("cards that the demonstration answered by itself")
     for scripted in answered:
         screen.out.print(Text.assemble((f"{scripted.record_id}: ", "bold"), scripted.explanation))
@@ -233,7 +233,7 @@ def print_results(
             Text.assemble(
                 (str(path.relative_to(home)), "bold"),
                 f"  {len(lines)} lines  ",
-                (sentence(last, length_max=70), "dim"),
+                (one_line(last, length_max=70), "dim"),
             )
         )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
@@ -271,9 +271,9 @@ def outcome(record: Record) -> str:
         return f"asks: {card.question}"
     if data.get("result") is not None:
         capability = data["proposals"]["action"]["payload"]["capability"]
-        return f"{capability}: {sentence(data['result'], length_max=100)}"
+        return f"{capability}: {one_line(data['result'], length_max=100)}"
     if data.get("tally"):
-        return f"its parts ended: {sentence(data['tally'], length_max=100)}"
+        return f"its parts ended: {one_line(data['tally'], length_max=100)}"
     return str(data.get("reason", ""))
 
 

@@ -28,7 +28,7 @@ from interlock.git.program import ANY_CODE, Git
 from interlock.git.refs import HEADS, read_refs, update_refs
 from interlock.git.repository import Repository
 from interlock.git.status import tracked_status
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 MERGING = "refs/interlock/merging/"
 _CLEAR = "commit, stash or move it, then the merge can go on"
@@ -76,7 +76,7 @@ def advance(repository: Repository, checkout: Checkout, *, target: str, old: str
     failure = git.failure("merge", finished)
     if isinstance(failure, LockedError):
         raise failure
-    problem = f"git does not update {checkout.folder}: {sentence(finished.stderr)}"
+    problem = f"git does not update {checkout.folder}: {one_line(finished.stderr)}"
     raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then the merge can go on")
 
 

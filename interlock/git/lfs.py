@@ -12,7 +12,7 @@ from interlock.git.program import ANY_CODE, Git
 from interlock.git.refs import read_refs
 from interlock.git.repository import Repository
 from interlock.workers.redaction import without_secrets
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 # Below it, a ref for each address and branch to which all objects of a history were uploaded.
 UPLOADED = "refs/interlock/lfs/"
@@ -52,7 +52,7 @@ def _upload(git: Git, *command: str) -> None:
     if finished.exit_code == 0:
         return
     if _MISSING in finished.stderr or _MISSING.encode() in finished.output:
-        said = sentence(
+        said = one_line(
             without_secrets(finished.stderr or finished.output.decode(errors="replace"))
         )
         problem = f"objects of Git LFS are neither in {git.folder} nor at the remote: {said}"

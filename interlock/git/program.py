@@ -36,7 +36,7 @@ from interlock.git.errors import (
 from interlock.workers.inherited import inherited
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.redaction import without_secrets
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 COMMAND_S = 120.0
 ANY_CODE = range(-64, 256)
@@ -135,7 +135,7 @@ class Git:
         if found := _LOCK.search(finished.stderr):
             lock = self.folder / found.group(1)
             return LockedError(lock, f"wait, or, if no git runs in {self.folder}, delete it")
-        failed = (f"git {command}", finished.exit_code, sentence(without_secrets(finished.stderr)))
+        failed = (f"git {command}", finished.exit_code, one_line(without_secrets(finished.stderr)))
         if remedy := remedy_for(finished.stderr):
             return ObstructedError(*failed, remedy)
         return FailedError(*failed)
@@ -198,7 +198,7 @@ class Git:
         if not self.folder.is_dir():
             problem = f"the folder {self.folder} is not there"
             return RefusedError(Refusal.FOLDER_MISSING, problem, "make it again")
-        problem = f"the program git cannot be started ({sentence(str(error))})"
+        problem = f"the program git cannot be started ({one_line(str(error))})"
         return RefusedError(Refusal.GIT_MISSING, problem, "install git 2.38 or later on the PATH")
 
 

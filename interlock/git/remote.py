@@ -10,7 +10,7 @@ from interlock.git.lfs import upload_objects
 from interlock.git.program import ANY_CODE
 from interlock.git.repository import Repository
 from interlock.workers.redaction import without_secrets
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 WAIT_S = 5.0
 _LOCK_NAME = "interlock-push"
@@ -64,7 +64,7 @@ def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
         rejected = [line.split("\t")[-1] for line in lines if line.startswith("!")]
         if not rejected:
             raise repository.git.failure("push", finished)
-        said = sentence(without_secrets(f"{rejected[0]} {finished.stderr}"))
+        said = one_line(without_secrets(f"{rejected[0]} {finished.stderr}"))
         problem = f"{remote!r} rejects {branch!r}: {said}"
         raise RefusedError(Refusal.PUSH_REJECTED, problem, "correct that there, then push again")
     return Pushed(remote, branch, commit)

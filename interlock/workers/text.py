@@ -52,14 +52,14 @@ def clock(at_ms: float) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%H:%M:%S.%f}"[:-3]
 
 
-def sentence(value: object, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
+def one_line(value: object, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
     """Return any text as one line that fits into a log: no newline, no lone surrogate.
 
     Of a mapping the line has the names with their values, as far as there are any.
     """
     if isinstance(value, Mapping):
         value = ", ".join(
-            f"{name}={sentence(part, length_max=PART_LENGTH_MAX)}"
+            f"{name}={one_line(part, length_max=PART_LENGTH_MAX)}"
             for name, part in value.items()
             if part not in (None, "", {}, [])
         )

@@ -16,7 +16,7 @@ from typing import Any
 from interlock import CallError, EffectWork, Failed, Outcome, OverBudgetError, Succeeded, amounts
 from interlock.system.models import CapabilityCall, Unanswered, open_model
 from interlock.system.settings import SettingsError
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.jobs.brief import brief_of, write_brief
 from interlock.systems.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.systems.jobs.machines.job.data import ExecutorData, JobData
@@ -98,7 +98,7 @@ async def _run(
         except OSError as refusal:
             why = f"it could not be started: {refusal.strerror or refusal}: {refusal.filename}"
             model = _reply_model(role)
-            return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(why)), {})
+            return AttemptResult(model(action=ReplyAction.STUCK, summary=one_line(why)), {})
     return await _run_model(work, executor["model"], role, folder, brief)
 
 
@@ -181,7 +181,7 @@ async def _run_command(
     output = work.records.redaction.text(printed)[-OUTPUT_LENGTH_MAX:]
     if code == 0:
         return AttemptResult(_reply_of_output(model, output), {})
-    how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)
+    how = one_line(f"exit code {code}: {output or 'no output'}", length_max=1_000)
     action = ReplyAction.RETRY if code in RETRY_EXIT_CODES else ReplyAction.STUCK
     return AttemptResult(model(action=action, summary=how), {})
 
@@ -201,7 +201,7 @@ async def _run_capability(
     try:
         call = await asyncio.to_thread(CapabilityCall, work, name, executor["parameters"])
     except CallError as refusal:
-        return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(str(refusal))), {})
+        return AttemptResult(model(action=ReplyAction.STUCK, summary=one_line(str(refusal))), {})
     result = await call.run()
     if call.was_stopped:
         await asyncio.to_thread(_book_late_result, work, role, result)
@@ -210,7 +210,7 @@ async def _run_capability(
         case Failed() as failed:
             again = failed.code in ("unavailable", "deadline") and call.capability.idempotent
             action = ReplyAction.RETRY if again else ReplyAction.STUCK
-            return AttemptResult(model(action=action, summary=sentence(failed.detail)), {})
+            return AttemptResult(model(action=action, summary=one_line(failed.detail)), {})
         case Succeeded() as succeeded:
             return _result_of_value(model, succeeded.value)
         case _:
@@ -275,7 +275,7 @@ def _reply_of_failure(shape: type[WorkerReply], failed: Unanswered) -> WorkerRep
     limited = failed.retry_after_s is not None
     # Wait as long as the provider says, up to RETRY_AFTER_S_MAX.
     after = min(max(1, ceil(failed.retry_after_s or 0)), RETRY_AFTER_S_MAX) if limited else None
-    detail = sentence(failed.detail)
+    detail = one_line(failed.detail)
     return shape(
         action=ReplyAction.RETRY, summary=detail, retry_after_s=after, rate_limited=limited
     )
@@ -302,14 +302,14 @@ def _material(brief: Mapping[str, Any]) -> dict[str, str]:
 def _reply_of_output(model: type[WorkerReply], output: str) -> WorkerReply:
     """Return the reply of a worker or reviewer that succeeded and wrote no reply itself."""
     fields: dict[str, Any] = {"action": ReplyAction.COMPLETED}
-    fields["summary"] = sentence(output, length_max=1_000)
+    fields["summary"] = one_line(output, length_max=1_000)
     if model is ReviewReply:
         fields["verdict"] = "APPROVAL_REQUIRED"
     return model.model_validate(fields)
 
 
 def _invalid(model: type[WorkerReply], why: str) -> AttemptResult:
-    fault = sentence(why, length_max=1_000)
+    fault = one_line(why, length_max=1_000)
     return AttemptResult(model(action=ReplyAction.STUCK, summary=fault), {}, invalid=fault)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.system.files import UntrustedFolder
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.jobs.machines.job.names import EVIDENCE_FOLDER
 from interlock.systems.jobs.reply import ReplyError
 
@@ -25,7 +25,7 @@ def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
         try:
             content = source.content(path)
         except OSError as refusal:
-            shown = sentence(path, length_max=80)
+            shown = one_line(path, length_max=80)
             raise ReplyError(f"evidence_files: {shown}: {refusal}") from None
         digest = sha256(content).hexdigest()
         _write(evidence_folder, digest, content)

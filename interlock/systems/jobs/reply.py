@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from interlock.system.files import Document, FileError, UntrustedFolder
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.jobs.machines.job.limits import (
     DETAIL_LENGTH_MAX,
     EVIDENCE_MAX,
@@ -88,7 +88,7 @@ class WorkerReply(_ClosedShape):
     def _fits(self) -> WorkerReply:
         for path in self.evidence_files:
             if problem := UntrustedFolder.problem_of(path):
-                raise ValueError(f"evidence_files: {sentence(path, length_max=80)}: {problem}")
+                raise ValueError(f"evidence_files: {one_line(path, length_max=80)}: {problem}")
         if self.rate_limited and self.action is not ReplyAction.RETRY:
             raise ValueError("rate_limited: only a RETRY may set it")
         return self

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.runs.machines.limits import RETRY_AFTER_MS_MAX
 from interlock.systems.runs.machines.values import FailureType
 
@@ -70,7 +70,7 @@ def classify_failure(
             break
     delay_ms = _delay_ms(examined) if retry_after_ms is None else retry_after_ms
     usable = retriable and delay_ms is not None and 0 <= delay_ms <= RETRY_AFTER_MS_MAX
-    message = sentence(text) or "no reason was given"
+    message = one_line(text) or "no reason was given"
     return CodonFailure(failure_type, retriable, message, delay_ms if usable else None)
 
 
@@ -81,7 +81,7 @@ def is_context_exceeded(text: str) -> bool:
 
 def sentinel_load_failure(refs: tuple[str, ...], *, why: str) -> CodonFailure:
     """Return the failure of a codon whose sentinels cannot be loaded, which is not retried."""
-    message = sentence(f"these sentinels cannot be loaded: {', '.join(refs)}: {why}")
+    message = one_line(f"these sentinels cannot be loaded: {', '.join(refs)}: {why}")
     return CodonFailure(
         FailureType.SENTINEL_LOAD_FAILURE, retriable=False, message=message, sentinel_refs=refs
     )

@@ -26,7 +26,7 @@ import signal
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.runs.failure import CodonFailure, classify_failure
 from interlock.systems.runs.machines.values import FailureType
 from interlock.systems.runs.plan.model import BudgetPolicy
@@ -119,7 +119,7 @@ def _failure(facts: EndFacts) -> CodonFailure:
         return _final_failure("the codon's budget is exceeded")
     if facts.context_exceeded:
         error = facts.error or "the conversation is longer than the model's context window"
-        return CodonFailure(FailureType.API_ERROR, retriable=False, message=sentence(error))
+        return CodonFailure(FailureType.API_ERROR, retriable=False, message=one_line(error))
     return classify_failure(
         facts.error or _exit_message(facts.exit_code),
         session_opened=facts.session_opened,

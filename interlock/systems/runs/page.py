@@ -21,7 +21,7 @@ from interlock.system.pages import (
     Verbatim,
 )
 from interlock.system.tables import Record, dollars
-from interlock.system.text import duration, sentence
+from interlock.system.text import LINE_LENGTH_MAX, duration, one_line
 from interlock.systems.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.systems.runs.client import Runs
 from interlock.systems.runs.history import numbered_below, run_number
@@ -141,7 +141,8 @@ def event(value: Row) -> Sentence:
         why, moved = data.get("reason", ""), ("", StateName("run", ENDS[kind]))
     else:
         return Sentence((*head, EVENT_TEXTS[kind](data)))
-    return Sentence((*head, *moved, f": {sentence(why, length_max=100)}" if why else ""))
+    because = f": {one_line(why, length_max=LINE_LENGTH_MAX)}" if why else ""
+    return Sentence((*head, *moved, because))
 
 
 def validation(value: Row) -> Iterator[Sentence]:

@@ -21,7 +21,7 @@ from interlock.system.pages import (
     Verbatim,
 )
 from interlock.system.tables import Record, dollars, root_of
-from interlock.system.text import duration, sentence
+from interlock.system.text import LINE_LENGTH_MAX, duration, one_line
 from interlock.systems.tasks.agents import identity_row
 from interlock.systems.tasks.claim_names import agent_of
 from interlock.systems.tasks.claim_row import ClaimRow
@@ -116,7 +116,7 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[object, ...]:
         "" if row.heartbeat_age_s is None else Time(now_ms - round(row.heartbeat_age_s * 1_000)),
         "" if row.left_s is None else Time(now_ms + round(row.left_s * 1_000), "left"),
         spent,
-        sentence(row.said, length_max=100),
+        one_line(row.said, length_max=LINE_LENGTH_MAX),
     )
 
 
@@ -208,7 +208,12 @@ def identities(rows: Iterable[Row]) -> Table:
             row["successes"],
             row["failures"],
             row["violations"],
-            f"{row['name']} ({row['role']})  {sentence(row['command'], length_max=100)}",
+            "  ".join(
+                (
+                    f"{row['name']} ({row['role']})",
+                    one_line(row["command"], length_max=LINE_LENGTH_MAX),
+                )
+            ),
         )
         for row in rows
     ]
@@ -265,7 +270,7 @@ def _failed_task(row: Row) -> Section:
 
 def _failed_try(row: Row) -> Sentence:
     cause = f"  claim {row['number']}  {row['trigger']} by {row['actor']}"
-    why = f"  {sentence(row['reason'], length_max=REASON_LENGTH_MAX)}" if row["reason"] else ""
+    why = f"  {one_line(row['reason'], length_max=REASON_LENGTH_MAX)}" if row["reason"] else ""
     codes = f"  ({codes})" if (codes := _codes(row)) else ""
     at = Sentence(Time(row["timestamp"] * 1_000, "date"), "soft")
     return Sentence((at, cause, Sentence(why, "bad"), Sentence(codes, "soft")))

@@ -11,7 +11,7 @@ from interlock import ConflictError, KernelError, Outcome, StoreError
 from interlock.system.agents import AgentFailed, ReportListener, UsageAdded
 from interlock.system.records import Records
 from interlock.system.tables import Record
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.machines.agent.payloads import AgentData
 from interlock.systems.tasks.machines.agent.table import Trigger as AgentTrigger
 from interlock.systems.tasks.machines.task.limits import REASON_LENGTH_MAX
@@ -155,7 +155,7 @@ class TurnReports(ReportListener):
     def on_message(self, text: str, *, continues: bool, own: bool) -> None:
         """Note a message as progress."""
         del continues, own
-        if message := sentence(text):
+        if message := one_line(text):
             self.on_progress(message, None)
 
     def on_rejected(self, reason: str, *, ends: bool) -> None:

@@ -10,7 +10,7 @@ from interlock import Event, Note
 from interlock.system.records import Records
 from interlock.system.tables import Record, RecordContent
 from interlock.system.tables import RecordData as Data
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS
 from interlock.systems.tasks.identities import identity_id
 from interlock.systems.tasks.machines.identity.table import State as IdentityState
@@ -147,7 +147,7 @@ class Waits(Starvation):
         if merge_waits(task) and (
             held := self._holds.in_the_way(task.id, [merge_target(task.data)])
         ):
-            return sentence(self._holds.sentence(held))
+            return one_line(self._holds.sentence(held))
         if task.state == State.PLANNED:
             return self.why_starved(task)
         if task.state == State.CLOSED and changed_nothing(task.data):
@@ -156,14 +156,14 @@ class Waits(Starvation):
         if not reason:
             # Such as of a merge that waits until the user has committed.
             reason = next(iter(self._failures[task.id].values()), "")
-        return sentence(reason)
+        return one_line(reason)
 
     def _why_not_yet(self, task: Record[TaskData]) -> str:
         """Return what an open task waits for: other tasks, an agent, files, a slot, or ''."""
         if names := self.unmet(task):
             return f"it waits for {', '.join(names)}"
         held = self._holds.in_the_way(task.id, task.data["owned_files"])
-        if why := why_kept(task) or (sentence(self._holds.sentence(held)) if held else ""):
+        if why := why_kept(task) or (one_line(self._holds.sentence(held)) if held else ""):
             return why
         return self._slots_taken.get(_queue(task), "")
 

@@ -8,7 +8,7 @@ from interlock import Client
 from interlock.system.commands import sure_words
 from interlock.system.pages import Section, Sentence
 from interlock.system.tables import Record
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.described import proposal_text, request_text, words_for
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import ProposalData, ThreadData
@@ -54,7 +54,7 @@ def evidence(client: Client, record: Record[ThreadData]) -> Iterator[Section]:
             listed.append(f"{more} more items are not shown.")
         yield Section("What was known", [Sentence("\n".join(listed))])
     if (result := data.get("result")) is not None:
-        yield Section("The result", [Sentence(sentence(result, length_max=4_000))])
+        yield Section("The result", [Sentence(one_line(result, length_max=4_000))])
 
 
 def _said(phase: str, proposal: ProposalData) -> str:

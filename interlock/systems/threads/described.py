@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.system.tables import action_line
-from interlock.system.text import sentence
+from interlock.system.text import LINE_LENGTH_MAX, one_line
 from interlock.systems.threads.machines.thread import questions
 from interlock.systems.threads.machines.thread.data import (
     ProposalData,
@@ -34,7 +34,7 @@ def _with_confidence(phase: str, proposal: ProposalData) -> str:
     shown = (
         "taken back"
         if proposal.get("cleared")
-        else sentence(proposal_text(phase, proposal), length_max=100)
+        else one_line(proposal_text(phase, proposal), length_max=LINE_LENGTH_MAX)
     )
     return f"{shown}  (confidence {proposal['confidence']:.2f})"
 

@@ -9,7 +9,7 @@ from typing import Any
 from interlock import Client, Event
 from interlock.system.pages import Link, Part, Section, Sentence, StateName, SystemPage, Table, Time
 from interlock.system.tables import Record, as_sentence, dollars
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.machines.autonomy import AutonomyPolicy, parse
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.guards import policy_of
@@ -32,7 +32,7 @@ def view(client: Client, query: Mapping[str, str]) -> list[Section]:
         (
             Link(one.id, one.title),
             StateName.of(one),
-            sentence(questions.get(one.proposal, ""), length_max=REASON_LENGTH_MAX),
+            one_line(questions.get(one.proposal, ""), length_max=REASON_LENGTH_MAX),
             because.get(one.id, ""),
             Time(one.since_ms),
         )

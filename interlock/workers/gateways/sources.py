@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from interlock.workers.config import Settings
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.gateways.capabilities.extension import ExtensionError, read_extensions
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 DEADLINE_S = 30.0
 DONE = "done"
@@ -81,7 +81,7 @@ class Sources:
         source = self._by_name.get(name)
         if source is None or not self.can_clean_up(inciting):
             why = f"no source of this deployment can clean up a request from {name!r}"
-            return CleanUpFailed(sentence(why))
+            return CleanUpFailed(one_line(why))
         try:
             async with asyncio.timeout(DEADLINE_S):
                 outcome: object = await source.clean_up(inciting, key=key)
@@ -89,7 +89,7 @@ class Sources:
             return CleanUpFailed(f"cleaning up {name} did not end within {DEADLINE_S:g} s")
         # As with a capability: an error of user code is an outcome that a person sees.
         except Exception as error:  # noqa: BLE001
-            return CleanUpFailed(sentence(f"{type(error).__name__}: {error}"))
+            return CleanUpFailed(one_line(f"{type(error).__name__}: {error}"))
         if isinstance(outcome, CleanedUp | CleanUpFailed):
             return outcome
         return CleanUpFailed(
@@ -186,7 +186,7 @@ def _move_to_done(path: Path, digest: str) -> CleanUpOutcome:
             return CleanedUp(f"{path.name} is no longer in {path.parent.name}", already_gone=True)
         if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             why = f"{path} has changed since it was read; look at it, then move it yourself"
-            return CleanUpFailed(sentence(why))
+            return CleanUpFailed(one_line(why))
         done = path.parent / DONE
         done.mkdir(exist_ok=True)
         target = done / path.name
@@ -194,7 +194,7 @@ def _move_to_done(path: Path, digest: str) -> CleanUpOutcome:
             target = done / f"{path.stem}.{digest[:12]}{path.suffix}"
         path.replace(target)
     except OSError as error:
-        return CleanUpFailed(sentence(f"cannot move {path} away: {error.strerror or error}"))
+        return CleanUpFailed(one_line(f"cannot move {path} away: {error.strerror or error}"))
     return CleanedUp(f"moved {path.name} to {DONE}/{target.name}")
 
 
@@ -209,9 +209,9 @@ def _delete_line(note: Path, line: str, key: str) -> CleanUpOutcome:
             del lines[matches[0]]
             replace_bytes(note, b"".join(lines))
     except FileNotFoundError as error:
-        return CleanUpFailed(sentence(f"there is no {error.filename}; is its folder mounted?"))
+        return CleanUpFailed(one_line(f"there is no {error.filename}; is its folder mounted?"))
     except OSError as error:
-        return CleanUpFailed(sentence(f"cannot change {note}: {error.strerror or error}"))
+        return CleanUpFailed(one_line(f"cannot change {note}: {error.strerror or error}"))
     return CleanedUp(f"deleted the line from {note.name}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.kernel.event import words_of
 from interlock.workers.terminal.page import Part, Sentence, StateName
-from interlock.workers.text import LINE_LENGTH_MAX, clock, moment, sentence
+from interlock.workers.text import LINE_LENGTH_MAX, clock, moment, one_line
 
 REASON_LENGTH_MAX = 400
 # The fields of an event's payload that a person or model said: sentences, and values with a name.
@@ -45,13 +45,13 @@ def _event(line: Mapping[str, Any], machine: str) -> Iterator[Part]:
     way = [cell for state in states for cell in ("  ", state)]
     by = Sentence(f"  by {line['cause']['actor']}{as_roles}", "soft")
     yield Sentence((*head, Sentence(line["trigger"], "strong"), *way, by))
-    yield Sentence(sentence(reasons_of(line), length_max=REASON_LENGTH_MAX), "soft", is_quoted=True)
+    yield Sentence(one_line(reasons_of(line), length_max=REASON_LENGTH_MAX), "soft", is_quoted=True)
 
 
 def _note(line: Mapping[str, Any]) -> Iterator[Part]:
     detail = {name: value for name, value in line["detail"].items() if name != "effect"}
     error = str(detail.pop("detail", "")) if line["kind"] == "effect_failed" else ""
-    text = f"      {clock(line['at_ms'])}  {line['kind']}  {sentence(detail, length_max=90)}"
+    text = f"      {clock(line['at_ms'])}  {line['kind']}  {one_line(detail, length_max=90)}"
     yield Sentence(text, "soft")
     if error:
         # Whole, because it is the reason why a person is asked in the end.
@@ -82,9 +82,9 @@ def reasons_of(event: Mapping[str, Any]) -> str:
     payload, checks = event["payload"] or {}, (event["explanation"] or {}).get("checks", [])
     texts = [str(payload[name]) for name in SENTENCES if payload.get(name)]
     told = words_of(payload, event["cause"]["reason"])  # they are in `because` already
-    said = [sentence(text, length_max=REASON_LENGTH_MAX) for text in texts if text not in told]
+    said = [one_line(text, length_max=REASON_LENGTH_MAX) for text in texts if text not in told]
     answers = {
-        name: sentence(payload[name], length_max=LINE_LENGTH_MAX)
+        name: one_line(payload[name], length_max=LINE_LENGTH_MAX)
         for name in ANSWERS
         if payload.get(name)
     }

@@ -25,7 +25,7 @@ from interlock.workers.terminal.page import (
     Verbatim,
 )
 from interlock.workers.terminal.screen import counted, counts_text, program
-from interlock.workers.text import LINE_LENGTH_MAX, duration, is_said, moment, sentence
+from interlock.workers.text import LINE_LENGTH_MAX, duration, is_said, moment, one_line
 
 # What `doctor` says of the agents of a computer.
 SAID_OF = {
@@ -92,7 +92,7 @@ def runs(found: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def _detail(row: Mapping[str, Any]) -> str:
-    return sentence(
+    return one_line(
         {name: value for name, value in row.items() if name != "at_ms"}, length_max=LINE_LENGTH_MAX
     )
 
@@ -118,7 +118,7 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Mapping
 def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
     """Yield why a record failed, and why its effects did, as far as no line above says it whole."""
     reason = str(inner(value["data"], "failure").get("reason", "")).strip()
-    if reason != sentence(reason, length_max=LINE_LENGTH_MAX):
+    if reason != one_line(reason, length_max=LINE_LENGTH_MAX):
         # Such as the output of a command, of which lists show the first line.
         yield reason
     if not value["cards"]:
@@ -166,7 +166,7 @@ def shown_fields(machine: str, data: Mapping[str, Any]) -> Iterator[tuple[str, s
     yield from words.proposals.items()
     names = dict.fromkeys(name for system in systems() for name in system.shown)
     yield from (
-        (name, sentence(data[name], length_max=LINE_LENGTH_MAX)) for name in names if data.get(name)
+        (name, one_line(data[name], length_max=LINE_LENGTH_MAX)) for name in names if data.get(name)
     )
 
 
@@ -178,7 +178,7 @@ def records(value: Mapping[str, Any]) -> Iterator[Part]:
             row["machine"],
             StateName(row["machine"], row["state"], asks=row["waits_for_person"]),
             Time(row["since_ms"]),
-            sentence(row["title"], length_max=LINE_LENGTH_MAX),
+            one_line(row["title"], length_max=LINE_LENGTH_MAX),
         )
         for row in value["records"]
     ]
@@ -293,8 +293,8 @@ def diagnosis(value: Mapping[str, Any]) -> Iterator[Part | Section]:
         rows = [
             (
                 message["kind"],
-                sentence(message["reason"], length_max=LINE_LENGTH_MAX),
-                sentence(message["body"], length_max=LINE_LENGTH_MAX),
+                one_line(message["reason"], length_max=LINE_LENGTH_MAX),
+                one_line(message["body"], length_max=LINE_LENGTH_MAX),
             )
             for message in value["rejected_messages"]
         ]

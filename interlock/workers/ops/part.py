@@ -10,7 +10,7 @@ from itertools import filterfalse
 from pathlib import Path
 
 from interlock.kernel.errors import StoreError
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 PAUSE_S_MIN = 1.0
 PAUSE_S_MAX = 60.0
@@ -44,7 +44,7 @@ class Part:
         try:
             self.start()
         except (StoreError, OSError) as refusal:
-            return self._postpone(now_s, f"does not start ({sentence(str(refusal))})")
+            return self._postpone(now_s, f"does not start ({one_line(str(refusal))})")
         self.due_at_s = None
         return None
 
@@ -93,4 +93,4 @@ def last_line(log: Path) -> str:
     before = next(filterfalse(IS_PROGRESS.match, reversed(lines)), "")
     if IS_ERROR.search(before):
         said = before
-    return sentence(said.removeprefix("interlock: "))
+    return one_line(said.removeprefix("interlock: "))

@@ -6,7 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 DEPTH_MAX = 8
 NAME_LENGTH_MAX = 200
@@ -49,7 +49,7 @@ def read_object(line: bytes, *, bytes_max: int) -> dict[str, Any]:
 
 def shown(value: object) -> str:
     """Return any value as a short quotation that can be written to a log."""
-    return sentence(repr(value), length_max=_SHOWN_LENGTH_MAX)
+    return one_line(repr(value), length_max=_SHOWN_LENGTH_MAX)
 
 
 def check_plain(message: dict[str, Any]) -> None:

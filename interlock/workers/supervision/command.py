@@ -8,7 +8,7 @@ from pathlib import Path
 
 from interlock.kernel.errors import CallError
 from interlock.workers.inherited import inherited
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 LIMIT_S = 10.0
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
@@ -18,7 +18,7 @@ class CommandError(CallError):
     """An agent's command cannot be run. Correct it."""
 
     def __init__(self, command: str, problem: str) -> None:
-        super().__init__(f"the command {sentence(command)!r}: {problem}")
+        super().__init__(f"the command {one_line(command)!r}: {problem}")
         self.command, self.problem = command, problem
 
 
@@ -55,4 +55,4 @@ def _bash(*arguments: str, folder: Path) -> str | None:
         return f"bash gives no answer within {LIMIT_S:g} s"
     if done.returncode == 0:
         return None
-    return sentence(done.stderr.strip().rpartition("\n")[2]) or f"exit code {done.returncode}"
+    return one_line(done.stderr.strip().rpartition("\n")[2]) or f"exit code {done.returncode}"

@@ -8,7 +8,7 @@ from typing import Any
 from interlock.kernel.scales import Level
 from interlock.workers.terminal.page import Link, Part, Sentence, StateName, Verbatim
 from interlock.workers.terminal.screen import out, state_text
-from interlock.workers.text import moment, sentence
+from interlock.workers.text import moment, one_line
 
 CONSENT = "consent"
 UNDO: Mapping[Level, str] = {
@@ -36,7 +36,7 @@ def cards(
         taken = len(record_id) + len(GAP) + len(state_text(state.words, state.meaning)) + len(GAP)
         room = max(out.width - taken, TITLE_LENGTH_MIN)
         # A record without a title has its id as the title of its card.
-        title = "" if card["title"] == record_id else GAP + sentence(card["title"], length_max=room)
+        title = "" if card["title"] == record_id else GAP + one_line(card["title"], length_max=room)
         yield Sentence((Link(record_id), title, GAP, state))
         yield Sentence(card["question"], is_quoted=True)
         for said in _about(card):

@@ -8,7 +8,7 @@ from typing import Any
 from interlock.git.diff import Diff
 from interlock.kernel.record import Record
 from interlock.workers.terminal.page import Link, Part, Sentence, StateName, Table, Verbatim
-from interlock.workers.text import LINE_LENGTH_MAX, sentence
+from interlock.workers.text import LINE_LENGTH_MAX, one_line
 
 
 def record_state(value: Mapping[str, Any], record: Record) -> Iterator[Part]:
@@ -29,7 +29,7 @@ def plain_answer(value: Any) -> Iterable[Part]:
 
 def fields(value: Mapping[str, Any]) -> list[Mapping[str, object]]:
     """Return each field of a value."""
-    return [{name: sentence(field, length_max=LINE_LENGTH_MAX) for name, field in value.items()}]
+    return [{name: one_line(field, length_max=LINE_LENGTH_MAX) for name, field in value.items()}]
 
 
 def _submissions(rows: Sequence[Mapping[str, Any]]) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from functools import partial
 
 from interlock.system.files import ID, FilePart
 from interlock.system.tables import Dependencies
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 
 _NAME_LENGTH_MAX = 60  # of one that is shown
 
@@ -58,7 +58,7 @@ class StepDependencies:
             entry.refuse("it depends on itself; remove that")
             return ""
         if name not in self._inside:
-            shown = sentence(repr(name), length_max=_NAME_LENGTH_MAX)
+            shown = one_line(repr(name), length_max=_NAME_LENGTH_MAX)
             entry.refuse(f"there is no step {shown}{entry.suggestion(name, self._inside)}")
             return ""
         if step:

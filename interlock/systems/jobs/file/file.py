@@ -17,7 +17,7 @@ from typing import Any
 
 from interlock.system.files import Document, FilePart
 from interlock.system.tables import PRIORITY_DEFAULT
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.jobs.file.dependencies import StepDependencies
 from interlock.systems.jobs.file.fields import (
     INHERITED,
@@ -189,7 +189,7 @@ def _check_json(part: FilePart) -> None:
         if isinstance(key, str) and _is_text(key):
             _check_json(inner)
         else:
-            shown = sentence(repr(key), length_max=_KEY_LENGTH_MAX)
+            shown = one_line(repr(key), length_max=_KEY_LENGTH_MAX)
             problem = f"the key {shown} is not text; put it in quotation marks"
             part.refuse(problem, at=inner)
     for entry in part.entries:

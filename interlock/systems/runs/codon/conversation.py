@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock import CallError
 from interlock.system.files import PrivateFile
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 
 BYTES_MAX = 32 * 1024 * 1024
 
@@ -19,7 +19,7 @@ class ConversationError(CallError):
     """The file is no conversation, or cannot be read. Remove it, or name another one."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path} holds no conversation that can be continued: {sentence(problem)}")
+        super().__init__(f"{path} holds no conversation that can be continued: {one_line(problem)}")
         self.path = path
 
 

@@ -22,7 +22,7 @@ from interlock.system.agents import (
     Exit,
 )
 from interlock.system.errors import FencedError, GuardRefusedError, IllegalTransitionError
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.runs.codon.commands import CodonCommands
 from interlock.systems.runs.codon.rig import Rig, RigError
 from interlock.systems.runs.codon.transcript import Transcript
@@ -103,7 +103,7 @@ class CodonExecution:
             self._run_to_end()
         except (GitError, OSError) as error:
             exit_code = EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS
-            self._end(self._failure(sentence(str(error)), retriable=True), exit_code)
+            self._end(self._failure(one_line(str(error)), retriable=True), exit_code)
 
     def _run_to_end(self) -> None:
         self._observe(SentinelEventName.CODON_STARTED, {"codon_id": self.start.runtime_id})

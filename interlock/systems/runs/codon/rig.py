@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.system.agents import AgentProcess, Command, Exit
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.runs.codon import rig_copy
 from interlock.systems.runs.codon.usage import CODON_END_S
 from interlock.systems.runs.outcome import NO_PROCESS, exit_code_of
@@ -101,11 +101,11 @@ class Rig:
         try:
             ended = self.run_command(command, act)
         except OSError as error:
-            raise RigError(number, sentence(str(error))) from error
+            raise RigError(number, one_line(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:
             problem = f"it took more than {timeout_s} s"
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))
         if ended.code and not self.reason_to_end():
-            last_line = sentence(ended.errors.strip().rpartition("\n")[2])
+            last_line = one_line(ended.errors.strip().rpartition("\n")[2])
             problem = f"it ended with {ended.code}" + (f": {last_line}" if last_line else "")
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))

@@ -19,7 +19,7 @@ from interlock.system.agents import (
     UsageAdded,
     check_command,
 )
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.runs.sentinels.call_timing import Batch
 
 OUTPUT_BYTES_MAX = 4 * 1024
@@ -100,7 +100,7 @@ class CommandCall:
                 line, within_s=self.timeout_s, grace_s=CALL_END_S, takes=_Costs(book).takes
             )
         except OSError as error:
-            problem = f"the command could not be started: {sentence(str(error))}"
+            problem = f"the command could not be started: {one_line(str(error))}"
             raise SentinelCallError(problem) from error
         code, output = ended.exit_code, last_text(ended.output).strip()
         if code == 0:
@@ -108,7 +108,7 @@ class CommandCall:
         if code is None:
             problem = f"the command did not end within {self.timeout_s:g} s"
             raise SentinelCallError(problem, output)
-        last = sentence(ended.errors.strip().rpartition("\n")[2])
+        last = one_line(ended.errors.strip().rpartition("\n")[2])
         problem = f"the command ended with exit code {code}" + (f": {last}" if last else "")
         kind = FatalSentinelError if code in NOT_A_COMMAND else SentinelCallError
         raise kind(problem, output)

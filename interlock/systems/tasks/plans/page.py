@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.system.pages import Link, Part, Sentence, StateName, Table, Verbatim
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.page import states_text
 
 TITLE_LENGTH_MAX = 60
@@ -61,7 +61,7 @@ def plan(value: Row) -> Iterator[Part]:
             StateName("task", row["state"]),
             row["role"],
             ", ".join(row["after"]),
-            sentence(row["title"], length_max=TITLE_LENGTH_MAX),
+            one_line(row["title"], length_max=TITLE_LENGTH_MAX),
             Sentence(row["why"], "bad"),
         )
         for row in value["tasks"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.system.agents import Command, Sandbox
 from interlock.system.files import UntrustedFolder
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,
@@ -89,7 +89,7 @@ class _SignalChecker:
 
     async def _finding(self, signal: ParsedSignal) -> _Finding | ModelVerdict:
         if signal.type not in set(SignalType):
-            return _Finding(sentence(f"{signal.type!r} is not a type of signal"))
+            return _Finding(one_line(f"{signal.type!r} is not a type of signal"))
         match SignalType(signal.type):
             case SignalType.TEST_PASSES:
                 return await self._test(signal.value)
@@ -108,7 +108,7 @@ class _SignalChecker:
         try:
             ended = await check.run_contained(within_s=self.test_s)
         except (OSError, ValueError) as error:
-            return _Finding(sentence(f"the command could not be run: {error}"))
+            return _Finding(one_line(f"the command could not be run: {error}"))
         exit_code = ended.exit_code
         if exit_code == 0:
             return _Finding("exit code 0", passed=True)
@@ -134,7 +134,7 @@ def _check_files(root: Path, signal: ParsedSignal) -> _Finding:
         detail = "the file has the text" if contains else "the file does not have the text"
         return _Finding(detail, contains)
     except OSError as error:
-        return _Finding(sentence(str(error)))
+        return _Finding(one_line(str(error)))
 
 
 def _result(signal: ParsedSignal, finding: _Finding | ModelVerdict) -> SignalResult:

@@ -9,7 +9,7 @@ from interlock.git.diff import Diff, diff, merge_of
 from interlock.git.repository import Repository
 from interlock.system.records import Records
 from interlock.system.tables import Record
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.machines.task.data import TaskData
 
 DIFF_BYTES_MAX = 200_000
@@ -32,7 +32,7 @@ def parts_text(repository: Repository, record: Record[TaskData], records: Record
     bytes_left, texts, target = DIFF_BYTES_MAX, [], str(record.data["target"])
     parts = _merged_subtasks(record, records)
     for part in islice(parts, PARTS_MAX):
-        title = f"### Part: {sentence(part.data['title'])}\n"
+        title = f"### Part: {one_line(part.data['title'])}\n"
         merge = merge_of(repository, str(part.data["commit"]), target=target)
         text = "It merged nothing.\n"
         if merge is not None:
@@ -63,7 +63,7 @@ def _diff_text(found: Diff) -> str:
     texts = []
     for file in found.files:
         # No line of a diff begins with #, and a path is made one line: neither can forge a heading.
-        name = sentence(file.path, length_max=PATH_LENGTH_MAX)
+        name = one_line(file.path, length_max=PATH_LENGTH_MAX)
         missing = f" ({file.missing})" if file.missing else ""
         end = "" if not file.text or file.text.endswith("\n") else "\n"
         texts.append(f"# {file.kind}: {name}{missing}\n{file.text}{end}")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 
 CONFIDENCE_MIN = 0.7
 REASON_LENGTH_MAX = 2_000  # characters of the reason of a verdict
@@ -51,7 +51,7 @@ async def ask_reviewer(
         return ModelVerdict(passed=False, detail=f"the reviewer {problem}")
     if isinstance(answer, str) and answer.strip() == "PASS":
         return ModelVerdict(passed=True, detail="PASS")
-    return ModelVerdict(passed=False, detail=sentence(f"the answer is not PASS: {_quoted(answer)}"))
+    return ModelVerdict(passed=False, detail=one_line(f"the answer is not PASS: {_quoted(answer)}"))
 
 
 async def ask_judge(judge: AskModel | None, instruction: str, *, within_s: float) -> ModelVerdict:
@@ -88,9 +88,9 @@ async def _answer(
         return None, "gave up"
     error = task.exception()
     if isinstance(error, UnansweredError):
-        return None, sentence(f"gave no answer: {error}")
+        return None, one_line(f"gave no answer: {error}")
     if error is not None:
-        return None, sentence(f"failed: {type(error).__name__}: {error}")
+        return None, one_line(f"failed: {type(error).__name__}: {error}")
     return task.result(), ""
 
 
@@ -105,10 +105,10 @@ class Judgement(BaseModel):
 
 def _verdict_of(answer: object) -> ModelVerdict:
     if not isinstance(answer, Judgement):
-        detail = sentence(f"retry: the judge gave no judgement: {_quoted(answer)}")
+        detail = one_line(f"retry: the judge gave no judgement: {_quoted(answer)}")
         return ModelVerdict(passed=False, detail=detail, confidence=0.0)
     because = f": {answer.reason}" if answer.reason.strip() else ""
-    detail = sentence(f"{answer.verdict} with confidence {answer.confidence:g}{because}")
+    detail = one_line(f"{answer.verdict} with confidence {answer.confidence:g}{because}")
     return ModelVerdict(
         passed=answer.verdict == "accept", detail=detail, confidence=answer.confidence
     )

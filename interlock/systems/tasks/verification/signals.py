@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock import CallError
 from interlock.system.files import UntrustedFolder
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.tasks.machines.task.limits import SIGNAL_LENGTH_MAX, SIGNALS_MAX
 
 SEPARATOR = " :: "
@@ -38,7 +38,7 @@ class InvalidSignalError(CallError):
     """A signal is invalid. Correct it; `index` counts from 0."""
 
     def __init__(self, index: int, value: object, problem: str) -> None:
-        shown = sentence(repr(value), length_max=_SHOWN_LENGTH_MAX)
+        shown = one_line(repr(value), length_max=_SHOWN_LENGTH_MAX)
         super().__init__(f"signal {index}, {shown}: {problem}")
         self.index, self.value, self.problem = index, value, problem
 
@@ -66,7 +66,7 @@ class SignalResult:
     @property
     def short_value(self) -> str:
         """Return the value as a short line."""
-        return sentence(self.value, length_max=_VALUE_LENGTH_MAX)
+        return one_line(self.value, length_max=_VALUE_LENGTH_MAX)
 
     def not_passed(self, said: str) -> str:
         """Return `said`, and after it why the signal did not pass.
@@ -121,7 +121,7 @@ def _problem_of(signal: object) -> str | None:
         return "a signal has the two fields type and value"
     name, value = signal["type"], signal["value"]
     if not isinstance(name, str) or name not in set(SignalType):
-        shown = sentence(repr(name), length_max=_SHOWN_LENGTH_MAX)
+        shown = one_line(repr(name), length_max=_SHOWN_LENGTH_MAX)
         return f"{shown} is not a type of signal; known: {', '.join(SignalType)}"
     return _problem_of_text(value) or _problem_of_value(SignalType(name), value)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock import CallError, EffectWork, Failed, Note, Outcome, Succeeded
 from interlock.system.models import CapabilityCall, SplitWork
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.machines.thread.data import ThreadData
 from interlock.systems.threads.machines.thread.names import Trigger
 
@@ -39,7 +39,7 @@ async def execution(work: EffectWork[ThreadData]) -> Outcome:
         result = await run_with_notes(work, call)
     except Exception as failure:
         # The runner records the failure; the start in the log still needs its end.
-        fields = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
+        fields = {"success": False, "error": "failed", "detail": one_line(repr(failure))}
         fields = {"capability": call.capability.name} | fields
         await asyncio.to_thread(work.audit, "execution_finished", fields)
         raise
@@ -143,7 +143,7 @@ def split_outcome(work: EffectWork[ThreadData], split: SplitWork) -> Outcome:
     try:
         work.machine.admit(Trigger.DECOMPOSED, payload)
     except CallError as refusal:
-        return execution_failed("invalid_result", sentence(str(refusal)))
+        return execution_failed("invalid_result", one_line(str(refusal)))
     return Outcome(Trigger.DECOMPOSED, payload)
 
 

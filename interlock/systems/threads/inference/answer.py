@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from interlock import Level
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.inference.outcome import ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
 from interlock.systems.threads.machines.autonomy import ActionKind
@@ -114,7 +114,7 @@ def _parts(answer: ModelAnswer) -> Mapping[Target, IntentAnswer | ContextAnswer 
 def _context_faults(question: Question, answer: ContextAnswer) -> list[str]:
     known = {item.get("id") for item in question.items}
     return [
-        f"item_ids: there is no item {sentence(item, length_max=80)!r}"
+        f"item_ids: there is no item {one_line(item, length_max=80)!r}"
         for item in answer.item_ids
         if item not in known
     ]
@@ -123,7 +123,7 @@ def _context_faults(question: Question, answer: ContextAnswer) -> list[str]:
 def _action_faults(question: Question, answer: ActionAnswer) -> list[str]:
     choice = question.choice(answer.capability)
     if answer.capability is not None and choice is None:
-        name = sentence(answer.capability, length_max=80)
+        name = one_line(answer.capability, length_max=80)
         return [f"capability: there is no {name!r} in the catalog"]
     if answer.kind is ActionKind.CLARIFICATION:
         return [] if answer.blocked_on else ["blocked_on: say what you need to know"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from interlock.system.models import Answered, OfferedCapability, Unanswered
 from interlock.system.settings import SettingsError
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.inference.outcome import InferenceOutcome, ModelProposal
 from interlock.systems.threads.inference.question import PHASES, Question, Target
 from interlock.systems.threads.inference.reading.correction import corrected
@@ -120,10 +120,10 @@ def _action(understood: Understanding) -> ModelProposal:
 
 def _not_understood(understood: Understanding) -> str:
     """Ask what is wanted, and say why that is not known."""
-    title = sentence(_title(understood), length_max=TITLE_CHARS_MAX)
+    title = one_line(_title(understood), length_max=TITLE_CHARS_MAX)
     wanted = f"what is wanted with {title!r}" if title else "what is wanted: the request is empty"
     if understood.doubts:
-        reason = sentence(str(understood.doubts[0]), length_max=2 * TITLE_CHARS_MAX)
+        reason = one_line(str(understood.doubts[0]), length_max=2 * TITLE_CHARS_MAX)
         wanted += f", because {reason}"
     return f"I did not understand {wanted}"
 
@@ -170,7 +170,7 @@ def _payload(
 def _short_description(choice: OfferedCapability) -> str:
     """Return what a capability does, without the examples that follow a colon."""
     does = _description(choice).partition(":")[0]
-    return sentence(does, length_max=DESCRIPTION_CHARS_MAX) or choice.name
+    return one_line(does, length_max=DESCRIPTION_CHARS_MAX) or choice.name
 
 
 def _description(choice: OfferedCapability) -> str:
@@ -180,4 +180,4 @@ def _description(choice: OfferedCapability) -> str:
 def _title(understood: Understanding) -> str:
     request = understood.request
     title = understood.reworded or request.heading or request.text
-    return sentence(title, length_max=TITLE_CHARS_MAX)
+    return one_line(title, length_max=TITLE_CHARS_MAX)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from interlock import EffectWork, Outcome
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.systems.webhooks.machines.delivery.names import Trigger
 from interlock.systems.webhooks.machines.delivery.payloads import DeliveryData
@@ -67,4 +67,4 @@ def _outcome(answer: WebhookAnswer) -> Outcome:
 def _failed(detail: str, **more: Any) -> Outcome:
     known = {name: value for name, value in more.items() if value is not None}
     jitter = random.random()  # noqa: S311 - it spreads attempts, and protects nothing
-    return Outcome(Trigger.FAILED, {"detail": sentence(detail), "jitter": jitter, **known})
+    return Outcome(Trigger.FAILED, {"detail": one_line(detail), "jitter": jitter, **known})

@@ -22,7 +22,7 @@ from interlock.workers.gateways.capabilities.result import (
     fit,
 )
 from interlock.workers.redaction import without_secrets
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 CLEAN_UP_S_MAX = 10.0
 STRAY_CALLS_MAX = 64
@@ -146,7 +146,7 @@ def _result(capability: Capability, value: object) -> Result:
     try:
         match value:
             case Failed():
-                return replace(value, detail=sentence(without_secrets(value.detail)))
+                return replace(value, detail=one_line(without_secrets(value.detail)))
             case SplitWork():
                 check_split(value)
                 return value
@@ -157,11 +157,11 @@ def _result(capability: Capability, value: object) -> Result:
                 plain, cut = fit(value)
                 return Succeeded(plain, truncated=cut)
     except InvalidResultError as error:
-        return Failed("invalid_result", sentence(f"{capability.name} returned no JSON: {error}"))
+        return Failed("invalid_result", one_line(f"{capability.name} returned no JSON: {error}"))
 
 
 def _failure(error: BaseException) -> Failed:
     said = without_secrets(str(error))
     if isinstance(error, CapabilityError):
-        return Failed("error", sentence(said) or "it failed without a reason")
-    return Failed("error", sentence(f"{type(error).__name__}: {said}"))
+        return Failed("error", one_line(said) or "it failed without a reason")
+    return Failed("error", one_line(f"{type(error).__name__}: {said}"))

@@ -29,7 +29,7 @@ from interlock.workers.gateways.capabilities.cost import (
     is_amount,
 )
 from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 # The worker fills these in for each call; the model and the person do not see them.
 RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})
@@ -162,8 +162,8 @@ class Steps:
         """Add a step; those after the hundredth are dropped."""
         if len(self._taken) >= STEPS_MAX:
             return
-        name = sentence(name, length_max=_STEP_NAME_LENGTH_MAX)
-        step = {"name": name, "detail": sentence(detail)}
+        name = one_line(name, length_max=_STEP_NAME_LENGTH_MAX)
+        step = {"name": name, "detail": one_line(detail)}
         self._taken.append(step)
         if self._on_step is not None:
             # A log that cannot be written must not end the work half-way. The step stays in the
@@ -232,7 +232,7 @@ def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tup
     try:
         for error in validator_of(schema).iter_errors(dict(parameters)):
             path = error.json_path.removeprefix("$").removeprefix(".")
-            message = sentence(error.message, length_max=200)
+            message = one_line(error.message, length_max=200)
             problems.append(f"{path}: {message}" if path else message)
             if len(problems) >= PROBLEMS_MAX:
                 break
@@ -302,7 +302,7 @@ def _schema_of(name: str, model: type[BaseModel]) -> dict[str, Any]:
         schema = model.model_json_schema(schema_generator=_Untitled)
         json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, PydanticUserError) as error:
-        why = f"its parameters cannot be described in JSON: {sentence(str(error), length_max=200)}"
+        why = f"its parameters cannot be described in JSON: {one_line(str(error), length_max=200)}"
         raise CapabilityDefectError(name, why) from error
     del schema["title"]
     return schema
@@ -328,7 +328,7 @@ def _defect_of_schema(schema: Mapping[str, Any]) -> str | None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"its parameters are not a JSON schema: {sentence(error.message, length_max=200)}"
+        return f"its parameters are not a JSON schema: {one_line(error.message, length_max=200)}"
     except RecursionError:
         return "the JSON schema of its parameters is nested too deep"
     return None

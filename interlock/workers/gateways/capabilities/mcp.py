@@ -33,7 +33,7 @@ from interlock.workers.gateways.capabilities.mcp_table import (
     refusal_of,
 )
 from interlock.workers.gateways.capabilities.result import Result
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 DISCOVERY_RETRY_S = 30.0
 DESCRIPTION_LENGTH_MAX = 1000
@@ -144,7 +144,7 @@ class McpServer:
     ) -> Capability:
         return Capability(
             name=table.capability_name,
-            description=sentence(description, length_max=DESCRIPTION_LENGTH_MAX),
+            description=one_line(description, length_max=DESCRIPTION_LENGTH_MAX),
             parameters=closed_schema(table.capability_name, schema, without=set(table.runtime)),
             call=partial(self._call, table),
             runtime=frozenset(table.runtime.values()),

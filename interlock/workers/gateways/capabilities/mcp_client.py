@@ -31,7 +31,7 @@ from interlock.workers.gateways.capabilities.mcp_table import (
 )
 from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 LISTING_PAGES_MAX = 20
 _T = TypeVar("_T")
@@ -74,7 +74,7 @@ class McpClient:
         try:
             answer = await self._talk(transport, partial(self._use, table, {**rest, **mapped}))
         except UnavailableError as error:
-            return Failed("unavailable", sentence(str(error)))
+            return Failed("unavailable", one_line(str(error)))
         if isinstance(answer, Exception):
             return self._failed("error", f"failed during the call: {transport.explain(answer)}")
         return answer
@@ -132,7 +132,7 @@ class McpClient:
         return McpTransport([command, *table.args], self._folder / table.cwd, table.env)
 
     def _failed(self, code: Literal["error", "unavailable"], reason: str) -> Failed:
-        return Failed(code, sentence(f"the MCP server {self._table.name} {reason}"))
+        return Failed(code, one_line(f"the MCP server {self._table.name} {reason}"))
 
 
 async def _listed(client: Client) -> Mapping[str, ListedTool]:
@@ -151,7 +151,7 @@ def _result(answer: CallToolResult) -> Result:
     texts = [_text_of_block(block) for block in answer.content]
     text = "\n".join(texts)
     if answer.is_error:
-        return Failed("error", sentence(text) or "the tool failed without saying why")
+        return Failed("error", one_line(text) or "the tool failed without saying why")
     if answer.structured_content is not None:
         return Succeeded(answer.structured_content)
     return Succeeded(text)

@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from interlock.workers.processes.process_group import Tail, process_group, text_of
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 GOODBYE_S = 0.3
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
@@ -97,7 +97,7 @@ class McpTransport:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             # Some servers print log lines to stdout. Such a line is not a message.
-            self._stray_line = self._stray_line or sentence(text_of(line), length_max=80)
+            self._stray_line = self._stray_line or one_line(text_of(line), length_max=80)
             return None
 
     async def _write(

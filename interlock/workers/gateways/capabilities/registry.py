@@ -22,7 +22,7 @@ from interlock.workers.gateways.capabilities.extension import (
     read_extensions,
 )
 from interlock.workers.gateways.capabilities.result import json_problem
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 NEAR_NAMES_MAX = 3
 
@@ -33,7 +33,7 @@ class UnknownCapabilityError(CallError):
     def __init__(self, name: str, near: Sequence[str]) -> None:
         listed = "`interlock capabilities` lists those that INTERLOCK_CAPABILITIES names"
         hint = f"did you mean {' or '.join(near)}?" if near else listed
-        super().__init__(f"no capability {sentence(name, length_max=80)!r} is loaded; {hint}")
+        super().__init__(f"no capability {one_line(name, length_max=80)!r} is loaded; {hint}")
         self.name, self.near = name, tuple(near)
 
 

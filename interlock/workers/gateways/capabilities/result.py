@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 from interlock.kernel.traits import Children
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 VALUE_BYTES_MAX = 16 * 1024
 VALUE_DEPTH_MAX = 32
@@ -26,7 +26,7 @@ class InvalidResultError(Exception):
     """A capability returned a value that JSON cannot express. Correct the capability."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{sentence(path, length_max=80)} {problem}")
+        super().__init__(f"{one_line(path, length_max=80)} {problem}")
 
 
 @dataclass(frozen=True, slots=True)

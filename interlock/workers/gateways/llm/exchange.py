@@ -38,7 +38,7 @@ from interlock.workers.gateways.llm.options import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import Answered, FailureCode, Unanswered
 from interlock.workers.gateways.llm.prompt import AnswerT, Prompt, Speaker, closed
 from interlock.workers.gateways.llm.retry import is_timeout, retrying
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 PROVIDER_TEXT_MAX = 200
 
@@ -82,7 +82,7 @@ class Exchange:
             unanswered = self._unanswered(code, self._detail(error, ledger), ledger)
             return replace(unanswered, retry_after_s=error.retry_after)
         except UserError as error:
-            detail = f"{self.name} cannot be asked: {sentence(error.message)}"
+            detail = f"{self.name} cannot be asked: {one_line(error.message)}"
             return self._unanswered(FailureCode.PROVIDER_ERROR, detail, ledger)
         except AgentRunError as error:
             detail = f"{self.name} gave no valid answer: {_reason(error)}"
@@ -140,10 +140,10 @@ class Exchange:
         tries = f"{ledger.usage.requests} request" + ("s" if ledger.usage.requests > 1 else "")
         if isinstance(error, ModelHTTPError):
             body = error.body if isinstance(error.body, Mapping) else {}
-            text = sentence(str(body.get("message") or ""), length_max=PROVIDER_TEXT_MAX)
+            text = one_line(str(body.get("message") or ""), length_max=PROVIDER_TEXT_MAX)
             reason = f" ({text})" if text else ""
             return f"{self.name} refused with status {error.status_code}{reason} after {tries}."
-        text = sentence(error.message, length_max=PROVIDER_TEXT_MAX)
+        text = one_line(error.message, length_max=PROVIDER_TEXT_MAX)
         return f"{self.name} could not be reached or understood after {tries}: {text}"
 
 
@@ -186,4 +186,4 @@ def _message(said: tuple[Speaker, str]) -> ModelMessage:
 def _reason(error: AgentRunError) -> str:
     # The cause explains what was wrong with the last answer; the error only says it was the last.
     explained = error.__cause__ if error.__cause__ is not None else error
-    return sentence(str(explained), length_max=PROVIDER_TEXT_MAX)
+    return one_line(str(explained), length_max=PROVIDER_TEXT_MAX)

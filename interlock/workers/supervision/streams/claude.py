@@ -32,7 +32,7 @@ from interlock.workers.supervision.reports import (
     WorkFinished,
 )
 from interlock.workers.supervision.streams.claude_usage import ClaudeUsage
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 
 # A line holds all that a tool read or wrote, so 64 KiB would cut many tool calls.
 LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -131,7 +131,7 @@ class ClaudeStream:
         elif message.get("compact_result") == "failed" and self._compaction == "running":
             self._compaction = "none"
             why = message.get("compact_error") or "no reason was given"
-            error = sentence(f"the context could not be compacted: {why}")
+            error = one_line(f"the context could not be compacted: {why}")
             yield AgentFailed(plain_text(error), TransitionReason.COMPACTION_FAILED)
 
     def _assistant(self, message: dict[str, Any]) -> Iterator[Report]:
@@ -218,7 +218,7 @@ def _error(message: dict[str, Any], subtype: str, ended: str) -> str:
     details = errors if isinstance(errors, list) else [message.get("result")]
     labels = [label for label in (subtype, ended) if label not in {"success", "completed"}]
     parts = [*labels[:1], *(str(detail) for detail in details if detail)]
-    return plain_text(sentence(": ".join(parts))) or "no reason was given"
+    return plain_text(one_line(": ".join(parts))) or "no reason was given"
 
 
 def _reason(message: dict[str, Any], labels: list[object]) -> TransitionReason | None:

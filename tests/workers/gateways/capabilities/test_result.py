@@ -18,7 +18,7 @@ from interlock.workers.gateways.capabilities.result import (
     check_split,
     fit,
 )
-from interlock.workers.text import sentence
+from interlock.workers.text import one_line
 from tests.any_text import any_text
 
 JSON = st.recursive(
@@ -115,7 +115,7 @@ def test_a_shared_part_that_unfolds_without_bound_is_refused() -> None:
 
 
 def test_a_sentence_is_one_bounded_line_that_every_log_takes() -> None:
-    line = sentence("first\n\n  second \ud800" + "x" * 5000)
+    line = one_line("first\n\n  second \ud800" + "x" * 5000)
 
     assert line.startswith("first second \\ud800")
     assert len(line) == 500

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.system.models import OfferedCapability
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.inference.question import Question, Target
 from interlock.systems.threads.inference.reading.account import Account, account
 from interlock.systems.threads.inference.reading.doubts import Doubt, DoubtKind, doubts
@@ -77,7 +77,7 @@ class Understanding:
         """Say which words of the request were not used, or nothing."""
         if not self.unused:
             return ""
-        shown = [sentence(word, length_max=WORD_CHARS_MAX) for word in self.unused]
+        shown = [one_line(word, length_max=WORD_CHARS_MAX) for word in self.unused]
         listed = ", ".join(f"'{word}'" for word in shown[:UNUSED_SHOWN_MAX])
         more = len(shown) - UNUSED_SHOWN_MAX
         return f"I did not use: {listed}{f' and {more} more' if more > 0 else ''}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.system.models import OfferedCapability
-from interlock.system.text import sentence
+from interlock.system.text import one_line
 from interlock.systems.threads.inference.reading.account import Account
 from interlock.systems.threads.inference.reading.forms import Form, form_of
 from interlock.systems.threads.inference.reading.mention import When
@@ -115,7 +115,7 @@ def value_in(choice: OfferedCapability, name: str, text: str, when: When) -> Any
 
 
 def _unread(choice: OfferedCapability, name: str, answer: str) -> str:
-    shown = sentence(answer, length_max=80)
+    shown = one_line(answer, length_max=80)
     return f"{name} {_wanted(choice, name)}; I cannot read one in {shown!r}"
 
 
