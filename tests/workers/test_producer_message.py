@@ -336,7 +336,7 @@ def test_a_report_is_taken_from_who_holds_the_claim_of_a_task(client: Client) ->
         ({"type": "cheer"}, "'cheer' is no type of report"),
         ({"type": "mail", "fields": {"to": "owl", "text": "hi"}}, "for agents that Interlock runs"),
         ({"key": "two:1.0:x"}, "it is not of a claim of a task"),
-        ({"key": "two"}, "key: it is not of a claim of a task"),
+        ({"key": "two"}, "an effect's id is <record>:"),
     ):
         assert why in rejected(client, "report", {**report, **wrong})
     assert client.dispatch.rejected.counts() == {"refused at intake": 5}, "none is a fault of ours"
