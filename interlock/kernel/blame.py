@@ -20,10 +20,10 @@ class PlacedError(ValueError):
     """An error whose sentence names file and line itself."""
 
 
-def blamed(failure: BaseException, *, otherwise: str = "") -> str:
+def blamed(failure: BaseException, *, otherwise: str | None = None) -> str:
     """Return an error as a sentence, with the last line of a person's own file on the way to it.
 
-    If no such file is on the way, `otherwise` is the place, or the last line of any file.
+    If no such file is on the way, `otherwise` is the place, by default the last line of any file.
     """
     if isinstance(failure, PlacedError):
         return str(failure)
@@ -32,7 +32,7 @@ def blamed(failure: BaseException, *, otherwise: str = "") -> str:
         return f"{kind}: {failure.msg} ({failure.filename}, line {failure.lineno})"
     text = f"{kind}: {_said(failure)}"
     nearness, place = _place_in(failure)
-    if otherwise and nearness < INSTALLED:
+    if otherwise is not None and nearness < INSTALLED:
         place = otherwise
     return f"{text} ({place})" if place else text
 

@@ -25,7 +25,7 @@ from pydantic import (
 
 from interlock.kernel.payload import Word
 from interlock.systems import NAMES, module_of
-from interlock.workers.setting_values import Seconds, VariableModel, names_in, without_login
+from interlock.workers.setting_values import Seconds, VariableModel, names_in, shown_value
 
 PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
@@ -315,7 +315,7 @@ def read_settings(
     broker = settings.broker_url or settings.store_url or ""
     if broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
-            f"settings: {_shown(broker)} cannot be the broker: messages cannot go "
+            f"settings: {shown_value(broker)} cannot be the broker: messages cannot go "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:
@@ -341,18 +341,23 @@ def _checked(read: Callable[[], S], secrets: Container[str] = ()) -> S:
     try:
         return read()
     except ValidationError as refusal:
-        problems = "; ".join(
-            f"{_variable(error['loc'][0])} {NO_SETTING}"
-            if error["type"] == "extra_forbidden"
-            else f"{_variable(error['loc'][0])}: {error['msg']}"
-            if error["loc"][0] in secrets
-            else f"{_variable(error['loc'][0])}={_shown(error['input'])}: {error['msg']}"
-            for error in refusal.errors(include_url=False)
-        )
+        errors = refusal.errors(include_url=False)
+        problems = "; ".join(_problem(error, secrets) for error in errors)
         raise SettingsError(f"settings: {problems}") from None
 
 
-def _variable(field: int | str) -> str:
+def _problem(error: Mapping[str, Any], secrets: Container[str]) -> str:
+    """Return what is wrong with a setting, or what a check of several settings says itself."""
+    field: str | None = next(iter(error["loc"]), None)
+    if field is None:
+        return str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return f"{_variable(field)} {NO_SETTING}"
+    value = "" if field in secrets else f"={shown_value(error['input'])}"
+    return f"{_variable(field)}{value}: {error['msg']}"
+
+
+def _variable(field: str) -> str:
     return f"{PREFIX}{field}".upper()
 
 
@@ -392,8 +397,3 @@ def _state_folder() -> Path:
         problem = "this user has no home folder; name one for worktrees: INTERLOCK_WORKTREES"
         raise SettingsError(problem) from None
     return state / "interlock"
-
-
-def _shown(value: object) -> str:
-    """Return a value for an error message, without a password."""
-    return without_login(repr(value))

@@ -79,3 +79,8 @@ def _joined(value: object, separator: str) -> str:
 def without_login(text: str) -> str:
     """Return a text in which no address has its user and password."""
     return re.sub(r"(?<=://)[^@/]*@", "...@", text)
+
+
+def shown_value(value: object) -> str:
+    """Return a value for an error message, without a password."""
+    return without_login(repr(value))

@@ -12,7 +12,7 @@ from interlock.kernel.errors import StoreError
 from interlock.kernel.shortened import shortened
 from interlock.systems import NAMES, module_of
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.own_systems import added_systems, wrong
+from interlock.workers.engine.own_systems import added_systems, check_machines, wrong
 from interlock.workers.engine.system import (
     CommandRow,
     PlainRequest,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
-    from interlock.workers.terminal.page import Health, Section
+    from interlock.workers.terminal.page import Health, Section, SystemPage
     from interlock.workers.terminal.top_part import TopPart
 
 log = logging.getLogger(__name__)
@@ -279,6 +279,23 @@ def _asked(system: System, source: str, dispatch: Dispatch) -> tuple[Any, str]:
 
 def _shown(found: object) -> str:
     return shortened(repr(found), VALUE_LENGTH_MAX)
+
+
+def pages() -> dict[str, SystemPage]:
+    """Import the pages of the systems, by the name of the system.
+
+    Raises SystemsError for one that names a machine which nobody has.
+    """
+    from interlock.kernel.machines import MACHINES  # noqa: PLC0415 - see above
+
+    found: dict[str, SystemPage] = {}
+    for name, system in added_systems().items():
+        if system.page:
+            page = found[system.name] = load(system.page)
+            check_machines(name, "machines of its page", page.machines, MACHINES)
+            check_machines(name, "panels of its page", page.panels, system.machines)
+            check_machines(name, "timelines of its page", page.timelines, system.machines)
+    return found
 
 
 def top_parts() -> dict[str, TopPart]:

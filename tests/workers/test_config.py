@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from interlock.systems import NAMES
 from interlock.systems.tasks.machines.trust import Trust
@@ -340,3 +340,23 @@ def test_a_wrong_secret_of_a_system_of_others_is_named_and_not_shown() -> None:
         settings.admit([SecretSettings])
 
     assert "hush" not in str(refusal.value)
+
+
+class OrderedSettings(SystemSettings):
+    """Settings of which one has to be more than another."""
+
+    glossary_key: str = Field("", repr=False)
+
+    @model_validator(mode="after")
+    def _order(self) -> OrderedSettings:
+        raise ValueError("INTERLOCK_GLOSSARY_TERMS must be more than INTERLOCK_GLOSSARY_MIN")
+
+
+def test_a_check_of_several_settings_is_told_in_its_own_words_without_their_values() -> None:
+    settings = read_settings({"INTERLOCK_SYSTEMS": "g", "INTERLOCK_GLOSSARY_KEY": "hush-hush-42"})
+
+    with pytest.raises(SettingsError) as refusal:
+        settings.admit([OrderedSettings])
+
+    said = "settings: INTERLOCK_GLOSSARY_TERMS must be more than INTERLOCK_GLOSSARY_MIN"
+    assert str(refusal.value) == said

@@ -11,9 +11,8 @@ from interlock.kernel.record import Record
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.console.forms import FormField, fields_of
-from interlock.workers.engine.system import load
 from interlock.workers.supervision.page import with_live_parts
-from interlock.workers.systems import systems
+from interlock.workers.systems import pages
 from interlock.workers.terminal.page import Section, Sentence, SystemPage
 
 log = logging.getLogger(__name__)
@@ -28,16 +27,15 @@ class NoPageError(CallError):
 
 def pages_of(client: Client) -> dict[str, SystemPage]:
     """Return the pages that a viewer may see, by the name of the system."""
-    every = {system.name: load(system.page) for system in systems() if system.page}
-    return {name: one for name, one in every.items() if set(one.machines) <= set(client.machines)}
+    return {name: one for name, one in pages().items() if set(one.machines) <= set(client.machines)}
 
 
 def page_of(client: Client, name: str) -> SystemPage:
     """Return one of these pages. Raises NoPageError."""
-    pages = pages_of(client)
-    if name not in pages:
-        raise NoPageError(f"there is no page of {name!r}; there are: {', '.join(pages)}")
-    return pages[name]
+    seen = pages_of(client)
+    if name not in seen:
+        raise NoPageError(f"there is no page of {name!r}; there are: {', '.join(seen)}")
+    return seen[name]
 
 
 def panels_of(client: Client, record: Record, acts: frozenset[Act]) -> dict[str, Any]:

@@ -35,6 +35,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # The names of Celery tasks and queues begin with the name of a machine. These have another use.
 _TAKEN = frozenset({"answers", "intake", "sweep", "sweeps"})
 _ADDED: dict[str, System] = {}  # by the name in INTERLOCK_SYSTEMS
+# The rows of a system that give something by machine: places, or other values, or names alone.
+PLACES_OF_MACHINES = ("handlers", "submit", "details", "evidence", "outputs", "diffs", "words")
+OF_MACHINES = ("unlisted", "counted", "asked", "came")
 ENTRY_POINTS, FILE = "interlock.systems", ".py"
 
 
@@ -69,10 +72,15 @@ def add_systems_of(settings: Settings) -> None:
     Raises SystemsError, and SettingsError for a variable that no system knows.
     """
     add_systems(settings.systems, settings.capabilities_root)
+    from interlock.workers.config import SystemSettings  # noqa: PLC0415 - the help does without it
+
     models = []
     for name in settings.systems:
         if name not in NAMES and (source := _ADDED[name].settings):
             model = load(source)
+            if not (isinstance(model, type) and issubclass(model, SystemSettings)):
+                problem = f"names {source} in `settings`, but that is no SystemSettings"
+                raise wrong(name, f"{problem}; derive it (interlock.system.settings)")
             if taken := sorted(model.model_fields.keys() & type(settings).model_fields.keys()):
                 raise wrong(name, f"has a setting {taken[0]}, as Interlock has; rename it")
             models.append(model)
@@ -202,24 +210,35 @@ def _system_of(
 
 def _check_rows(name: str, system: System) -> None:
     """Refuse rows whose names or places could be found wrong only when they are used."""
-    for row, given in (("outputs", system.outputs), ("words", system.words)):
-        is_mapping = isinstance(given, Mapping) and given.keys() <= system.machines.keys()
-        if not (is_mapping and all(map(_is_place, given.values()))):
-            wanted = "write the 'module:function' of each of its machines that has one"
+    for row in PLACES_OF_MACHINES:
+        given = getattr(system, row)
+        if not (isinstance(given, Mapping) and all(map(_is_place, given.values()))):
+            wanted = "write the 'module:attribute' of each of its machines that has one"
             raise wrong(name, f"has the row {row}={given!r} in {system.name}; {wanted}")
     plain, names = system.plain, sorted(each.name for each in fields(PlainRequest))
     if plain and not (
-        isinstance(plain, Mapping)
-        and sorted(plain) == names
-        and plain["machine"] in system.machines
-        and _is_place(plain["payload"])
+        isinstance(plain, Mapping) and sorted(plain) == names and _is_place(plain["payload"])
     ):
         said = f"write {', '.join(names)}: one of its machines, and 'module:function' as payload"
         raise wrong(name, f"has the row plain={plain!r} in {system.name}; {said}")
+    for row in (*PLACES_OF_MACHINES, *OF_MACHINES):
+        check_machines(name, row, getattr(system, row), system.machines)
+    check_machines(name, "messages_about", system.messages_about.values(), system.machines)
+    check_machines(name, "plain", [plain["machine"]] if plain else (), system.machines)
 
 
 def _is_place(text: object) -> bool:
     return isinstance(text, str) and all(text.partition(":"))
+
+
+def check_machines(name: str, row: str, named: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names in a row of a system, or of its page, that are no machines. Raises SystemsError.
+
+    What they give would be shown nowhere.
+    """
+    if strange := [each for each in named if each not in known]:
+        problem = f"names {strange[0]!r} in `{row}`, which is no machine"
+        raise wrong(name, f"{problem}; there are: {', '.join(known) or 'none'}")
 
 
 def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> System:

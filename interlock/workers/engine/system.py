@@ -238,4 +238,4 @@ def load(name: str) -> Any:
     except Exception as failure:
         if module.startswith("interlock."):
             raise
-        raise SystemsError(f"{name} cannot be loaded: {blamed(failure)}") from failure
+        raise SystemsError(f"{name} cannot be loaded: {blamed(failure, otherwise='')}") from failure

@@ -35,7 +35,7 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.engine.work import EffectWork, Handler, Outcome
 from interlock.workers.supervision.supervisor import open_dispatch
-from interlock.workers.systems import details, evidence, handlers
+from interlock.workers.systems import details, evidence, handlers, pages
 from tests.sweeping import sweeping
 from tests.systems.tasks.claims import fire, taken
 from tests.waiting import until
@@ -334,11 +334,18 @@ WRONG = {
     "has the folder '..'; write": ("wrong", "SYSTEM = System(name='w', folders=('..',))"),
     "has the folder '/data'; write": ("wrong", "SYSTEM = System(name='w', folders=('/data',))"),
     "has the folder 'a/b'; write": ("wrong", "SYSTEM = System(name='w', folders=('a/b',))"),
-    "has the row words={'n': 'wrong:X'} in w; write the 'module:function'": (
+    "names 'n' in `evidence`, which is no machine; there are: m": (
         "wrong",
-        "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, words={'n': 'wrong:X'})",
+        "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, evidence={'n': 'wrong:X'})",
     ),
-    "has the row outputs={'m': 'wrong'} in w; write the 'module:function'": (
+    "names 'n' in `plain`, which is no machine; there are: m": (
+        "wrong",
+        (
+            "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, plain={'machine': 'n', "
+            "'says': 'S', 'example': 'E', 'command': 'c', 'payload': 'wrong:P'})"
+        ),
+    ),
+    "has the row outputs={'m': 'wrong'} in w; write the 'module:attribute'": (
         "wrong",
         "SYSTEM = System(name='w', machines={'m': 'wrong:X'}, outputs={'m': 'wrong'})",
     ),
@@ -432,7 +439,7 @@ MADE = {
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("wrong:NOTHING", "without a table: wrong:NOTHING cannot be loaded: AttributeError"),
+        ("wrong:NOTHING", "loaded: AttributeError: module 'wrong' has no attribute 'NOTHING'\n"),
         ("wrong:SYSTEM", "but that is no Machine"),
         ("billing:INVOICE", "but the table billing:INVOICE is of invoice"),
         ("table:SPAWNS", "has an effect spawn in table:SPAWNS, as Interlock has for every machine"),
@@ -458,7 +465,40 @@ def test_a_wrong_table_is_one_sentence_that_names_its_module(
         MACHINES["parcel_post"]
 
     assert "the module 'wrong', a word of INTERLOCK_SYSTEMS or `up`, " in str(refusal.value)
-    assert problem in str(refusal.value)
+    assert problem in f"{refusal.value}\n"
+
+
+def test_settings_that_are_no_settings_are_one_sentence_that_names_system_and_row(
+    project: Path, added: None
+) -> None:
+    del added
+    (project / "wrong.py").write_text(
+        "from interlock import System\n"
+        "class Mine: ...\n"
+        "SYSTEM = System(name='w', effects='wrong', settings='wrong:Mine')\n"
+    )
+
+    variables = {"INTERLOCK_SYSTEMS": "wrong", "INTERLOCK_CAPABILITIES_ROOT": str(project)}
+
+    with pytest.raises(SystemsError, match=r"'wrong', .*wrong:Mine in `settings`.* SystemSettings"):
+        own_systems.add_systems_of(read_settings(variables))
+
+
+@pytest.mark.parametrize("row", ["machines", "panels", "timelines"])
+def test_a_page_names_no_machine_that_nobody_has(row: str, project: Path, added: None) -> None:
+    del added
+    rows = {"machines": "()", row: "{'parcell': None}"}
+    fields = ", ".join(f"{name}={value}" for name, value in rows.items())
+    (project / "wrong.py").write_text(
+        "from interlock import System\n"
+        "from interlock.system.pages import SystemPage\n"
+        f"PAGE = SystemPage(title='W', question='W?', view=None, {fields})\n"
+        "SYSTEM = System(name='w', effects='wrong', page='wrong:PAGE')\n"
+    )
+    own_systems.add_systems(["wrong"], project)
+
+    with pytest.raises(SystemsError, match=f"names 'parcell' in `{row} of its page`, which is no"):
+        pages()
 
 
 def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
