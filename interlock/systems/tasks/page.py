@@ -199,6 +199,11 @@ def _trust(client: Client, backlog: str) -> Section:
     return Section("Trust in agents", (Table(columns, rows, NO_IDENTITY),))
 
 
+def _who(row: Row) -> str:
+    command = one_line(row["command"], length_max=LINE_LENGTH_MAX)
+    return f"{row['name']} ({row['role']})  {command}"
+
+
 def identities(rows: Iterable[Row]) -> Table:
     """Return the identities of one backlog: trust, what their tasks came to, and who they are."""
     found = [
@@ -208,12 +213,7 @@ def identities(rows: Iterable[Row]) -> Table:
             row["successes"],
             row["failures"],
             row["violations"],
-            "  ".join(
-                (
-                    f"{row['name']} ({row['role']})",
-                    one_line(row["command"], length_max=LINE_LENGTH_MAX),
-                )
-            ),
+            _who(row),
         )
         for row in rows
     ]

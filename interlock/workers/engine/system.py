@@ -63,12 +63,7 @@ class StarvedCount:
 
 @dataclass(frozen=True, slots=True)
 class RecordWords:
-    """What the data of a record say in words.
-
-    `request` is what was asked for, with its title as the first paragraph, and `sender` who asked.
-    `said` is what people wrote of the call that is proposed now, and `proposals` what is proposed,
-    by the name of the phase.
-    """
+    """What the data of a record say in words, by the names that `System.words` explains."""
 
     request: str = ""
     sender: str = ""
@@ -78,10 +73,9 @@ class RecordWords:
 
 @dataclass(frozen=True, slots=True)
 class PlainRequest:
-    """How a person creates a record of a machine with a title alone.
+    """How a person creates a record with a title alone, by the names that `System.plain` explains.
 
-    `says` tells a person what such a record is, `example` is a title, and `command` creates it.
-    `payload` returns what the record is created from, of a title and of where it was written.
+    `payload` is the function itself.
     """
 
     machine: str
