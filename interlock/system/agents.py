@@ -23,6 +23,9 @@ outcome:
                 sandbox=Sandbox.open(self.records.settings),
             )
 
+        def on_progress(self, message: str, percent: int | None) -> None:
+            self.work.note("progress", {"message": message, "percent": percent})
+
         def on_failed(self, failure: AgentFailed) -> None:
             self.error = failure.error
 
@@ -42,9 +45,14 @@ the work folder, which the row `outputs` of the system finds. `outcome` says wha
 agent cannot be started. Any other error, as of a store that does not answer, ends the supervisor. A
 `ReportListener` has the methods that hear reports. A `Supervisor` alone is for several leases or
 commands. If it ends without an outcome, its processes are killed, and the sweep of orphans does
-what the record's state says of a lost effect. A command that needs no supervisor runs itself: with
-`run_bound` in a handler, under its lease; with `run_contained` where it checks work; with `run`
-where it reads an input and answers soon.
+what the record's state says of a lost effect.
+
+After some ends `outcome` is not called. An effect of `Terminal(cleanup=)` removes at every end what
+the agent has left, such as a worktree. It waits for the end of the agent where both effects are
+`exclusive`.
+
+A command that needs no supervisor runs itself: with `run_bound` in a handler, under its lease; with
+`run_contained` where it checks work; with `run` where it reads an input and answers soon.
 
 `Client.logs` and `Client.tail` read the output, and a `LivePart` shows it on a page. What agents
 print may have secrets: `records.redaction` hides them. tests/seventh/translating has all of it.

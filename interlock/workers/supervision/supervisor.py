@@ -68,9 +68,10 @@ class Supervisor(ABC):
 
     `machine` and `effect` name the effect whose lease is in the launch spec, which is of the type
     `spec_type`. The constructor of a subclass takes its leases over with `adopt`. It changes
-    `records` in the name of the effect. `heartbeat` renews what is held: `with
-    self.heartbeat.holding(work.held)`. If `run` raises, its process ends, and the sweep of orphans
-    does what the state says of a lost effect. The module has `main = TheSubclass.supervise`.
+    `records` in the name of the effect; its logs are in `work_folder`. `heartbeat` renews
+    what is held: `with self.heartbeat.holding(work.held)`. If `run` raises, its process ends, and
+    the sweep of orphans does what the state says of a lost effect. The module has `main =
+    TheSubclass.supervise`.
     """
 
     machine: ClassVar[str]
