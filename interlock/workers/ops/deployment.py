@@ -34,12 +34,12 @@ from interlock.workers.engine.own_systems import add_systems_of
 from interlock.workers.engine.table_check import check_tables
 from interlock.workers.files.private import NotPrivateError, PrivateFile
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
-from interlock.workers.ops.home import HomeWatch, kept_secret, lock_home, own_folder
+from interlock.workers.ops.home import HomeWatch, kept_secret, lock_home, note_folders, own_folder
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.ops.ports import Ports, read_ports, write_ports
 from interlock.workers.processes.module_server import ModuleServer
 from interlock.workers.setting_values import as_variable
-from interlock.workers.systems import modules_of_ours
+from interlock.workers.systems import folders, modules_of_ours
 from interlock.workers.up_file import new_token
 
 READY_S = 120.0
@@ -194,6 +194,7 @@ class Deployment:
         lock = lock_home(self.home)
         self._stack.callback(os.close, lock)
         self._home_watch = HomeWatch(self.home, lock)
+        note_folders(self.home, folders())
         self.log("any").parent.mkdir(exist_ok=True)
         self._ports.chosen = read_ports(self.home)
         if self.settings.store_url is None:

@@ -7,6 +7,7 @@ import itertools
 import os
 import secrets
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from interlock.workers.files.private import (
 from interlock.workers.terminal import screen
 from interlock.workers.up_file import LOCK_FILE, UP_FILE
 
+FOLDERS_FILE = "folders.txt"  # the folders that systems make in a home, each in a line
 LOCK_ATTEMPTS = 10
 LOCK_POLL_S = 0.05
 
@@ -106,6 +108,20 @@ def own_folder(home: Path) -> None:
     if PROJECT_HOME in home.parts and not ignored.exists():
         # The repository of the project shows nothing of the folder as new files.
         ignored.write_text("*\n", "utf-8")
+
+
+def note_folders(home: Path, folders: Iterable[str]) -> None:
+    """Keep which folders systems make in a home, for commands that do not run these systems."""
+    known = dict.fromkeys((*noted_folders(home), *folders))
+    PrivateFile(home / FOLDERS_FILE).write("".join(f"{name}\n" for name in known))
+
+
+def noted_folders(home: Path) -> list[str]:
+    """Return the folders that systems have made in a home; none is elsewhere."""
+    with suppress(FileNotFoundError):
+        names = (home / FOLDERS_FILE).read_text("utf-8").splitlines()
+        return [name for name in names if name not in ("", "..") and Path(name).name == name]
+    return []
 
 
 def new_home(folder: Path) -> Path:

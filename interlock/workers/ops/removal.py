@@ -30,7 +30,7 @@ from interlock.workers.config import PROJECT_HOME, Settings, SetupError
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.files.private import NotPrivateError
 from interlock.workers.gateways.server import EmbeddedServer, private_socket
-from interlock.workers.ops.home import lock_home
+from interlock.workers.ops.home import FOLDERS_FILE, lock_home, noted_folders
 from interlock.workers.processes.sandbox import Sandbox, SandboxError
 from interlock.workers.systems import folders
 from interlock.workers.terminal.screen import counted
@@ -41,6 +41,7 @@ from interlock.workers.up_file import LOCK_FILE
 OF_HOME = (
     *("store", "log", "worktrees", "desk"),
     *("up.json", "up.lock", "ports.json", "flower.url", "api.token", "api.header", ".gitignore"),
+    FOLDERS_FILE,
 )
 PROCESSES = Path("/proc")
 
@@ -62,7 +63,8 @@ class Removal:
         if PROJECT_HOME in home.parts:
             return [home] if home.exists() else []
         inner = [each for each in self.homes[1:] if each.parent == home]
-        ours = (home / name for name in (*OF_HOME, *folders()))
+        names = dict.fromkeys((*OF_HOME, *folders(), *noted_folders(home)))
+        ours = (home / name for name in names)
         return [each for each in (*ours, *inner) if each.exists()]
 
     @property

@@ -17,8 +17,11 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 from redis.exceptions import AuthenticationError
+from typer.testing import CliRunner
 
+from interlock.workers.cli import app
 from interlock.workers.config import Settings
+from interlock.workers.engine.system import System
 from interlock.workers.gateways.server import EmbeddedServer, PortTakenError, free_port
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
@@ -26,7 +29,7 @@ from interlock.workers.ops.home import HomeTakenError
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.ops.ports import read_ports
 from interlock.workers.processes.module_server import ModuleServer
-from tests.known_systems import settings_with
+from tests.known_systems import know_only_ours, settings_with
 from tests.processes import is_alive, processes
 from tests.servers import STORE_START_S
 from tests.waiting import until
@@ -123,6 +126,23 @@ def test_a_deployment_on_a_given_store_starts_none(
             "intake.log",
             "beat.log",
         }
+
+
+def test_the_folders_of_its_systems_are_removed_by_a_command_that_does_not_know_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+    monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path / "home"))
+    know_only_ours(monkeypatch, mine=System(name="mine", folders=("mine",)))
+    with Deployment(settings_in(tmp_path, store_url=url), pages=False) as started:
+        (started.home / "mine").mkdir()
+
+    know_only_ours(monkeypatch)
+    ended = CliRunner().invoke(app, ("remove", "--yes"))
+
+    assert ended.output.endswith("removed\n"), ended.output
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_deployment_is_not_up_before_beat_has_sent_a_sweep(
