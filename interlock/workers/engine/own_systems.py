@@ -9,6 +9,7 @@ from dataclasses import fields
 from functools import partial
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -115,6 +116,14 @@ def _place_of(name: str, root: Path) -> tuple[str, Path]:
 def added_systems() -> Mapping[str, System]:
     """Return the systems that were added, by their names in INTERLOCK_SYSTEMS."""
     return MappingProxyType(_ADDED)
+
+
+def places_of(system: System) -> list[str]:
+    """Return the places that the processes of a deployment load of a system, each once."""
+    by_machine = (getattr(system, row).values() for row in ("machines", *PLACES_OF_MACHINES))
+    alone = (system.settings, system.page, system.by_hand, system.starved, system.health)
+    found = (*alone, system.top, *system.resources, *chain.from_iterable(by_machine))
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def wrong(name: str, problem: str) -> SystemsError:

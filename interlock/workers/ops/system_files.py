@@ -35,7 +35,7 @@ class Reloaded(Protocol):
 
 
 class SystemFiles:
-    """The modules that an import of the systems runs: their own files, and those they import.
+    """The modules that an import of the systems runs, and all others in the packages of these.
 
     A module that is installed, or a part of Python or of Interlock, is not watched; nor is a file
     that is no module. While the code is wrong, the names in its folders are watched too: one that

@@ -19,6 +19,7 @@ from interlock.workers.ops import system_files
 from interlock.workers.ops.system_files import SystemFiles
 from tests.known_systems import know_only_ours
 from tests.waiting import until
+from tests.workers.sixth_system import FILES
 
 FLOW = """
 {imports}
@@ -49,9 +50,11 @@ class Restarts:
     def __init__(self, folder: Path) -> None:
         self.folder, self.count, self.pools = folder, 0, dict[str, list[str]]()
         self.store = {"INTERLOCK_STORE_URL": "redis://127.0.0.1:1/0"}
+        self.systems = f"threads,{self.folder / 'watched.py'}"
 
     def environment(self) -> Mapping[str, str]:
-        return {"INTERLOCK_SYSTEMS": f"threads,{self.folder / 'watched.py'}", **self.store}
+        root = {"INTERLOCK_CAPABILITIES_ROOT": str(self.folder)}
+        return {"INTERLOCK_SYSTEMS": self.systems, **root, **self.store}
 
     def restart(self, pools: Mapping[str, list[str]]) -> None:
         self.count, self.pools = self.count + 1, {**pools}
@@ -126,6 +129,35 @@ def test_a_package_and_what_it_imports_is_watched(watched: Watched) -> None:
     (package / "below" / "prices.py").write_text("PRICE = 1\n")
 
     assert watched.look() == "prices.py has changed: the processes have its new code"
+
+
+PAGE = """
+from interlock.system.pages import SystemPage
+
+PAGE = SystemPage(title="Parcels", question="Where?", machines=["parcel"], view=lambda *_: [])
+"""
+
+
+@pytest.mark.parametrize("name", ["page.py", "imported_later.py"])
+def test_the_page_and_all_modules_in_the_package_of_a_system_are_watched(
+    name: str, watched: Watched
+) -> None:
+    system = FILES["parcels/__init__.py"].replace("counted=", "page='parcels.page:PAGE', counted=")
+    added = {"__init__": system, "page": PAGE, "imported_later": ""}
+    for each, text in {
+        **FILES,
+        **{f"parcels/{one}.py": text for one, text in added.items()},
+    }.items():
+        (watched.folder / each).parent.mkdir(exist_ok=True)
+        (watched.folder / each).write_text(text)
+    watched.deployment.systems = "parcels"
+    watched.write(imports="")
+    assert watched.look() == "watched.py has changed: the processes have its new code"
+
+    with (watched.folder / "parcels" / name).open("a") as file:
+        file.write("VALUE = 1\n")
+
+    assert watched.look() == f"{name} has changed: the processes have its new code"
 
 
 def test_a_module_that_is_missing_is_used_when_it_comes(watched: Watched) -> None:
