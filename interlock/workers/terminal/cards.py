@@ -43,9 +43,12 @@ def cards(
             yield Sentence(f"  {said}", "soft")
         if card["inspect"]:
             yield Sentence(Verbatim(card["inspect"]))
-        for offer in (*card.get("suggestions", ()), *card["affordances"]):
-            yield Sentence(f"  {offer['says']}", "soft")
-            yield Sentence(Verbatim(offer["command"]))
+        suggestions = card.get("suggestions", ())
+        for offer in card["affordances"]:
+            of_it = [one for one in suggestions if one["choice"] == offer["name"]]
+            for each in (*of_it, offer):
+                yield Sentence(f"  {each['says']}", "soft")
+                yield Sentence(Verbatim(each["command"]))
 
 
 def sure_words(confidence: object) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from interlock.kernel.choice_words import ChoiceWords
 from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
@@ -17,6 +19,7 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.card_page import without_repeats
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.page import Section, Sentence, Verbatim
 from tests.systems.threads.threads import (
     ACTION,
@@ -33,6 +36,8 @@ from tests.systems.threads.threads import (
 )
 from tests.workers.access.tokens import new_session
 from tests.workers.console.test_inbox import OWN, SITE, text_of
+from tests.workers.engine.payments import Payments, payment
+from tests.workers.engine.running import settings_for
 
 MILK_DUE = {"title": "Buy milk", "due": "2026-12-03"}
 MILK = {"capability": "add_task", "parameters": {"title": "Buy milk"}}
@@ -196,3 +201,23 @@ def test_a_reason_is_named_for_the_answer_that_it_belongs_to(
     assert "Say why not Why not, for the log (optional) No, drop it" in said
     assert said.count("Why, for the log") == 1
     assert said.index("Why, for the log") < said.index("Change and do it")
+
+
+def test_a_suggested_refusal_stands_with_its_choice_below_the_agreement(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {
+        "approve": ChoiceWords("Yes, it is"),
+        "reject": ChoiceWords("No, refuse it", suggests={"Ask the bank": {"reason": "the bank"}}),
+    }
+    payments = Payments(settings_for(server.url, prefix, INTERLOCK_AUTH="none"), monkeypatch)
+    payments.use(payment(words=words))
+    payments.submit()
+    payments.work()
+
+    with TestClient(create_console(payments.client), base_url="http://127.0.0.1") as opened:
+        page = text_of(opened, "/inbox/one")
+    printed = str([*cards([asdict(one) for one in payments.client.cards()])])
+
+    assert page.index("Yes, it is") < page.index("No, refuse it: Ask the bank")
+    assert printed.index("Yes, it is") < printed.index("Ask the bank")
