@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from interlock.git.diff import Diff
 from interlock.kernel.errors import CallError
 from interlock.kernel.machine import Machine
+from interlock.kernel.question import as_sentence
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import PublicationLook, Publications
 from interlock.workers.engine.diff_publications import (
@@ -115,7 +116,7 @@ def look_at_diff(
     try:
         found = redaction.of_diff(source.compare(record, between, limits or LIMITS))
     except NoDiffError as refusal:
-        why = redaction.of_text(f"{refusal}.")
+        why = redaction.of_text(as_sentence(str(refusal)))
         return RecordDiff(DiffState.NONE, why, host, now_ms, now_ms)
     finally:
         dispatch.comparisons.release()
@@ -148,7 +149,7 @@ def _answered(host: str, look: PublicationLook) -> RecordDiff:
         problem = str(refusal)
     if compared_ms is not None and look.now_ms - compared_ms <= FRESH_MS:
         state = DiffState.NONE if problem else DiffState.KNOWN
-        detail = f"The worker on {host} answers: {problem}." if problem else ""
+        detail = f"The worker on {host} answers: {as_sentence(problem)}" if problem else ""
     elif look.silent_ms > ANSWER_MS:
         state = DiffState.UNANSWERED
         detail = (

@@ -57,7 +57,7 @@ def shown_output(part: LivePart, found: AgentOutput) -> LivePart:
         printed_ms, facts = found.printed_ms, dict[str, object]()
         facts["computer"] = found.source.host
         if printed_ms is not None:
-            facts["silent for"] = Time(printed_ms)
+            facts["since its last output"] = Time(printed_ms)
         parts.append(facts)
     if found.sentence:
         parts.append(Sentence(found.sentence, "soft"))

@@ -161,7 +161,9 @@ def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
         assert "\\x1b[2J 2 passed" in page
         assert "a warning" in page
         assert "<td>other-host</td>" in page
-        assert re.search(r'silent for</th><td><time datetime="[^"]+" title="[^"]+ UTC">', page)
+        assert re.search(
+            r'since its last output</th><td><time datetime="[^"]+" title="[^"]+ UTC">', page
+        )
     assert "The agent reported" in shown
     assert "has been asked for it just now; this takes a moment." in diff
     assert 'data-follow="/follow-diff/b/one"' in diff

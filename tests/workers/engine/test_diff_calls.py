@@ -271,6 +271,20 @@ def test_a_computer_compares_only_what_records_say_that_it_has(
         look_at_diff(interlock.dispatch, task, SOURCE, "x" * 201)
 
 
+def test_why_there_is_no_difference_is_one_sentence_with_one_full_stop(
+    interlock: Client, published: Published, compared: Compared, task: Record
+) -> None:
+    compared.problem = "The agent has changed nothing yet."
+    look_at_diff(interlock.dispatch, task, SOURCE)
+    published.publisher.publish()
+    there = look_at_diff(interlock.dispatch, task, SOURCE)
+    compared.host = interlock.settings.host
+    here = look_at_diff(interlock.dispatch, task, compared.source_of(task))
+
+    assert there.detail == "The worker on anvil answers: The agent has changed nothing yet."
+    assert here.detail == "The agent has changed nothing yet."
+
+
 def test_an_older_answer_is_shown_with_its_time_until_the_computer_answers_again(
     interlock: Client,
     published: Published,
