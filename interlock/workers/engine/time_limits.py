@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 STOP_S = 2.0  # how long a handler may take to stop once its time is over
 LOOK_S_MAX = 60.0  # the clock of a wait stands still while the computer sleeps
+# A limit ends so much earlier, because a sum of floats may lie just above the time that it means.
+ROUNDED_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class TimeLimits:
             yield
             return
         now = self._clock()
-        self._watch(Watched(work, threading.get_ident(), now, now + work.limit.ms / 1_000))
+        self._watch(
+            Watched(work, threading.get_ident(), now, now + work.limit.ms / 1_000 - ROUNDED_S)
+        )
         try:
             yield
         finally:
@@ -125,7 +129,7 @@ class TimeLimits:
         if over.work.limit.has_passed:
             self._hung[over.work] = self._watched.pop(over.work)
         else:
-            self._watched[over.work] = replace(over, until=self._clock() + STOP_S)
+            self._watched[over.work] = replace(over, until=self._clock() + STOP_S - ROUNDED_S)
 
     def _act(self, over: Watched) -> None:
         work = over.work
